@@ -1,0 +1,137 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace cachalot {
+namespace {
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+  bool ok() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+std::string ErrnoText(int error) { return std::generic_category().message(error); }
+
+Status OpenFailed(const std::string& path, int error) {
+  return Unavailable(fmt::format("cannot open {}: {}", path, ErrnoText(error)));
+}
+
+Status WriteAll(int fd, std::string_view contents) {
+  while (!contents.empty()) {
+    const ssize_t n = ::write(fd, contents.data(), contents.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Unavailable(ErrnoText(errno));
+    contents.remove_prefix(static_cast<size_t>(n));
+  }
+  return OkStatus();
+}
+
+Status WriteAndSync(const std::string& path, std::string_view contents) {
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.ok()) return OpenFailed(path, errno);
+  CACHALOT_RETURN_IF_ERROR(WriteAll(fd.get(), contents).Annotate("cannot write " + path));
+  if (::fsync(fd.get()) != 0) return Unavailable(fmt::format("cannot sync {}: {}", path, ErrnoText(errno)));
+  return OkStatus();
+}
+
+Status SyncFolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.ok()) return OpenFailed(folder, errno);
+  // EINVAL: the file system has no such operation for folders.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) {
+    return Unavailable(fmt::format("cannot sync {}: {}", folder, ErrnoText(errno)));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::Open(const std::string& path) {
+  // O_NONBLOCK: opening a pipe must not wait for its writer before we can refuse it.
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.ok()) return OpenFailed(path, errno);
+  struct stat info;
+  if (::fstat(fd.get(), &info) != 0) return Unavailable(fmt::format("cannot stat {}: {}", path, ErrnoText(errno)));
+  if (!S_ISREG(info.st_mode)) return Invalid(fmt::format("{} is not a regular file", path));
+  const size_t file_bytes = static_cast<size_t>(info.st_size);
+  if (file_bytes == 0) return MappedFile({});
+  void* data = ::mmap(nullptr, file_bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (data == MAP_FAILED) return Unavailable(fmt::format("cannot map {}: {}", path, ErrnoText(errno)));
+  return MappedFile({static_cast<const std::byte*>(data), file_bytes});
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.ok()) return OpenFailed(path, errno);
+  constexpr size_t kChunkBytes = 64 << 10;
+  std::string out;
+  while (true) {
+    const size_t have = out.size();
+    out.resize(have + kChunkBytes);
+    const ssize_t n = ::read(fd.get(), out.data() + have, kChunkBytes);
+    const int error = errno;
+    out.resize(have + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n < 0 && error == EINTR) continue;
+    if (n < 0 && error == EISDIR) return Invalid(fmt::format("{} is a folder, expected a file", path));
+    if (n < 0) return Unavailable(fmt::format("cannot read {}: {}", path, ErrnoText(error)));
+    if (out.size() > limit_bytes) return Invalid(fmt::format("{} is larger than {} bytes", path, limit_bytes));
+    if (n == 0) return out;
+  }
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+  static std::atomic<uint64_t> next{0};
+  const std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
+  Status written = WriteAndSync(temporary, contents);
+  if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    written = Unavailable(fmt::format("cannot rename {} to {}: {}", temporary, path, ErrnoText(errno)));
+  }
+  if (!written.ok()) {
+    ::unlink(temporary.c_str());
+    return written;
+  }
+  return SyncFolderOf(path);
+}
+
+std::string GetEnv(const char* name, const std::string& fallback) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : fallback;
+}
+
+}  // namespace cachalot

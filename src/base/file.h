@@ -1,0 +1,44 @@
+// Files: a read-only memory map, whole-file reads, and atomic writes. The one place that calls open().
+// Threads:   a MappedFile may be read from any thread.
+// Ownership: MappedFile unmaps when destroyed.
+// Invariant: bytes() is exactly the file as it was when opened.
+// Cost:      mapping is O(1); pages arrive on first touch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace cachalot {
+
+class MappedFile {
+ public:
+  // kUnavailable when the file is missing or unreadable, kInvalid when it is not a regular file. An empty file maps
+  // to an empty span.
+  static Result<MappedFile> Open(const std::string& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::span<const std::byte> bytes_;
+};
+
+// The whole file, if it holds at most `limit_bytes`. kInvalid when larger.
+Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes);
+
+// Writes to a temporary name in the same folder, then renames: old or new, never mixed.
+Status WriteFileAtomically(const std::string& path, std::string_view contents);
+
+// The value of an environment variable, or `fallback`.
+std::string GetEnv(const char* name, const std::string& fallback);
+
+}  // namespace cachalot

@@ -1,0 +1,37 @@
+// Metrics holds the values of the metrics that base/metric_table.h declares and prints them for Prometheus.
+// Threads:   any.
+// Ownership: owns all values; handed to whoever counts by reference.
+// Invariant: every declared metric is exposed from the start, at zero.
+// Cost:      an update is an array look-up and an atomic addition (about 10 ns; a histogram about 30 ns).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/metric_table.h"
+
+namespace cachalot {
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // `label_value` of a counter without a label is ignored.
+  void Add(Counter counter, uint64_t amount = 1, std::string_view label_value = {});
+  void Set(Gauge gauge, double value);
+  void Observe(Histogram histogram, double value);
+
+  // The text format that Prometheus scrapes, version 0.0.4.
+  std::string Exposition() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cachalot

@@ -1,0 +1,136 @@
+#include "cli/flags.h"
+
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/json.h"
+
+namespace cachalot::cli {
+namespace {
+
+constexpr uint64_t kMaxConfigBytes = 1 << 20;
+
+// "--name=value" (or "--name" / "--no-name") for one member of a configuration file.
+Result<std::string> AsArgument(const std::string& name, const Json& value) {
+  if (const bool* on = value.AsBool()) return (*on ? "--" : "--no-") + name;
+  if (const std::string* text = value.AsString()) return fmt::format("--{}={}", name, *text);
+  if (value.AsNumber()) return fmt::format("--{}={}", name, value.Dump());
+  return Invalid(fmt::format("{}: expected boolean, number or string, got {}", name, value.TypeName()));
+}
+
+}  // namespace
+
+struct FlagSet::State {
+  State(const std::string& command, const std::string& description) : app(description, "cachalot " + command) {}
+
+  std::string SpellingOf(std::string_view name) {
+    names.emplace(name);
+    const auto letter = letters.find(name);
+    return letter == letters.end() ? fmt::format("--{}", name) : fmt::format("-{},--{}", letter->second, name);
+  }
+  template <class T>
+  CLI::Option* AddOption(std::string_view name, T& value, std::string_view help) {
+    return app.add_option(SpellingOf(name), value, std::string(help))->take_last()->capture_default_str();
+  }
+  Result<std::vector<std::string>> ReadConfig(const std::string& path) const;
+
+  CLI::App app;
+  std::set<std::string, std::less<>> names;
+  std::map<std::string, char, std::less<>> letters;
+  std::map<std::string, ByteSize*> sizes;          // read from their texts once those are parsed
+  std::map<std::string, std::string> size_texts;
+  std::string config;
+};
+
+FlagSet::FlagSet(const std::string& command, const std::string& description)
+    : state_(std::make_unique<State>(command, description)) {
+  Add("config", state_->config, "JSON file of settings, named as the flags; flags on the command line win.");
+}
+FlagSet::~FlagSet() = default;
+
+void FlagSet::Positional(const std::string& name, std::string* value, const std::string& help, bool required) {
+  state_->app.add_option(name, *value, help)->required(required)->capture_default_str();
+}
+void FlagSet::Letter(std::string_view name, char letter) { state_->letters.emplace(name, letter); }
+
+void FlagSet::Add(std::string_view name, bool& value, std::string_view help) {
+  const std::string spelling = state_->SpellingOf(name);
+  state_->app.add_flag(fmt::format("{},!--no-{}", spelling, name), value, std::string(help));
+}
+void FlagSet::Add(std::string_view name, uint32_t& value, std::string_view help) {
+  state_->AddOption(name, value, help);
+}
+void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help) {
+  state_->AddOption(name, value, help);
+}
+void FlagSet::Add(std::string_view name, float& value, std::string_view help) {
+  state_->AddOption(name, value, help);
+}
+void FlagSet::Add(std::string_view name, double& value, std::string_view help) {
+  state_->AddOption(name, value, help);
+}
+void FlagSet::Add(std::string_view name, std::string& value, std::string_view help) {
+  state_->AddOption(name, value, help);
+}
+void FlagSet::Add(std::string_view name, ByteSize& value, std::string_view help) {
+  std::string& text = state_->size_texts[std::string(name)];
+  if (value.bytes != 0) text = FormatBytes(value.bytes);
+  state_->sizes[std::string(name)] = &value;
+  state_->AddOption(name, text, help)->type_name("SIZE");
+}
+void FlagSet::Add(std::string_view name, std::vector<uint32_t>& value, std::string_view help) {
+  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->delimiter(',')->capture_default_str();
+}
+
+Result<std::vector<std::string>> FlagSet::State::ReadConfig(const std::string& path) const {
+  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
+  Result<Json> parsed = ParseJson(text);
+  if (!parsed.ok()) return parsed.status().Annotate(path);
+  if (parsed->AsObject() == nullptr) {
+    return Invalid(fmt::format("{}: expected an object of settings, got {}", path, parsed->TypeName()));
+  }
+  std::vector<std::string> arguments;
+  for (const auto& [key, value] : *parsed->AsObject()) {
+    if (!names.contains(key)) return Invalid(fmt::format("{}: unknown setting \"{}\"", path, key));
+    Result<std::string> argument = AsArgument(key, value);
+    if (!argument.ok()) return argument.status().Annotate(path);
+    arguments.push_back(std::move(argument).value());
+  }
+  return arguments;
+}
+
+Result<bool> FlagSet::Parse(const std::vector<std::string>& arguments) {
+  const auto parse = [&](std::vector<std::string> words) -> Result<bool> {
+    std::reverse(words.begin(), words.end());  // the library takes them last first
+    try {
+      state_->app.parse(std::move(words));
+    } catch (const CLI::CallForHelp&) {
+      std::fputs(state_->app.help().c_str(), stdout);
+      return false;
+    } catch (const CLI::ParseError& error) {
+      return Invalid(error.what());
+    }
+    return true;
+  };
+  CACHALOT_ASSIGN_OR_RETURN(bool go_on, parse(arguments));
+  if (go_on && !state_->config.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> words, state_->ReadConfig(state_->config));
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    CACHALOT_ASSIGN_OR_RETURN(go_on, parse(std::move(words)));
+  }
+  for (const auto& [name, size] : state_->sizes) {
+    const std::string& text = state_->size_texts[name];
+    if (text.empty()) continue;
+    Result<uint64_t> bytes = ParseBytes(text);
+    if (!bytes.ok()) return bytes.status().Annotate("--" + name);
+    size->bytes = *bytes;
+  }
+  return go_on;
+}
+
+}  // namespace cachalot::cli

@@ -1,0 +1,163 @@
+#include "cli/loaded_model.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory_info.h"
+#include "cli/terminal.h"
+#include "exec/cpu/cpu_executor.h"
+#include "kernels/kernel_table.h"
+#include "model/catalogue.h"
+#include "model/fetch.h"
+#include "model/gguf.h"
+#include "model/weights.h"
+
+namespace cachalot::cli {
+namespace {
+
+constexpr uint64_t kMaxTemplateBytes = 1 << 20;
+
+Result<exec::CpuModelOptions> CpuOptionsOf(const ModelOptions& options) {
+  exec::CpuModelOptions cpu;
+  CACHALOT_ASSIGN_OR_RETURN(cpu.kv_type, ParseKvType(options.kv_type));
+  cpu.reference = options.reference;
+  cpu.block_tokens = options.block_tokens;
+  cpu.context_tokens = options.context;
+  return cpu;
+}
+
+// Refuses before reading what cannot fit anyway; the exact sum is checked once the weights are packed.
+Status CheckFits(const model::GgufFile& file, bool reference, uint64_t available_bytes) {
+  uint64_t bytes = 0;
+  for (const model::GgufTensor& tensor : file.tensors()) {
+    const TensorTypeInfo& info = InfoOf(tensor.type);
+    bytes += reference ? tensor.bytes.size() / info.block_bytes * info.block_values * sizeof(float)
+                       : tensor.bytes.size();
+  }
+  if (bytes <= available_bytes) return OkStatus();
+  return Invalid(fmt::format("the weights need {}, but only {} of memory are available", FormatBytes(bytes),
+                             FormatBytes(available_bytes)));
+}
+
+Status LoadWeights(const model::GgufFile& file, const ModelOptions& options, LoadedModel* model) {
+  CACHALOT_ASSIGN_OR_RETURN(const exec::CpuModelOptions cpu, CpuOptionsOf(options));
+  ProgressBar bar("loading weights");
+  CACHALOT_ASSIGN_OR_RETURN(
+      model->weights, exec::CpuModel::Load(file, cpu, *model->pool, [&](double share) { bar.Show(share); }));
+  return OkStatus();
+}
+
+Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engine, LoadedModel* model) {
+  const exec::CpuModel& weights = *model->weights;
+  model->limits = {engine.step_rows, std::max(engine.max_sequences, 1u)};
+  model->activation_bytes = exec::CpuWorkspaceBytes(weights, model->limits);
+  kv::BudgetInputs inputs;
+  inputs.available_bytes = model->available_bytes;
+  inputs.weight_bytes = weights.weight_bytes();
+  inputs.activation_bytes = model->activation_bytes;
+  inputs.kv_bytes = options.kv_memory.bytes;
+  inputs.slot_bytes = weights.layout().slot_bytes;
+  inputs.geometry = kv::GeometryOf(weights.layout(), 0);
+  inputs.context_tokens = weights.context_tokens();
+  inputs.step_tokens = std::min(engine.step_rows, engine.prefill_chunk);
+  CACHALOT_ASSIGN_OR_RETURN(model->budget, kv::PlanBudget(inputs));
+  return OkStatus();
+}
+
+Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engine_options, LoadedModel* model) {
+  const uint64_t slot_bytes = model->weights->layout().slot_bytes;
+  if (options.device == "cpu") {
+    CACHALOT_ASSIGN_OR_RETURN(model->memory, exec::MakeCpuMemory(slot_bytes, model->budget.slots));
+  } else if (options.device == "simlink") {
+    CACHALOT_ASSIGN_OR_RETURN(model->memory,
+                              exec::MakeSimLinkMemory(slot_bytes, model->budget.slots, {}, model->clock));
+  } else {
+    return Invalid(fmt::format("--device: expected cpu or simlink, got \"{}\"", options.device));
+  }
+  model->executor =
+      exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
+  model->engine =
+      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->kernels);
+  return OkStatus();
+}
+
+Status ReadChatTemplate(const model::GgufFile& file, LoadedModel* model) {
+  CACHALOT_ASSIGN_OR_RETURN(const auto source, file.FindString("tokenizer.chat_template"));
+  if (!source) return OkStatus();
+  Result<text::ChatTemplate> parsed = text::ChatTemplate::Parse(*source);
+  if (parsed.ok()) {
+    model->chat_template.emplace(std::move(parsed).value());
+  } else {
+    model->template_problem = parsed.status().message();
+    LogWarning(fmt::format("the model's chat template cannot be used: {}", model->template_problem));
+  }
+  return OkStatus();
+}
+
+Status CheckEngineOptions(const engine::EngineOptions& options) {
+  if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
+    return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine) {
+  CACHALOT_RETURN_IF_ERROR(CheckEngineOptions(engine));
+  auto model = std::make_unique<LoadedModel>();
+  CACHALOT_ASSIGN_OR_RETURN(model->kernels, kernels::SelectTable(options.isa));
+  CACHALOT_ASSIGN_OR_RETURN(model->path, model::ResolveModel(options.model, model::DefaultFetchOptions()));
+  model->name = model::FindCatalogueEntry(options.model) != nullptr
+                    ? options.model
+                    : std::filesystem::path(model->path).stem().string();
+  CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(model->path));
+  CACHALOT_ASSIGN_OR_RETURN(const MemoryInfo memory, ReadMemoryInfo());
+  model->available_bytes = memory.available_bytes;
+  CACHALOT_RETURN_IF_ERROR(CheckFits(file, options.reference, model->available_bytes));
+
+  CACHALOT_ASSIGN_OR_RETURN(model->tokenizer, text::Tokenizer::Create(file));
+  model->pool = std::make_unique<ThreadPool>(options.threads == 0 ? UsableCpus() : options.threads);
+  CACHALOT_RETURN_IF_ERROR(LoadWeights(file, options, model.get()));
+  model->fingerprint = model::ModelFingerprint(file);
+  CACHALOT_RETURN_IF_ERROR(PlanMemory(options, engine, model.get()));
+  CACHALOT_RETURN_IF_ERROR(MakeEngine(options, engine, model.get()));
+  CACHALOT_RETURN_IF_ERROR(ReadChatTemplate(file, model.get()));
+  return model;
+}
+
+std::string StartTable(const LoadedModel& model) {
+  const KvLayout& layout = model.weights->layout();
+  std::string out;
+  const auto row = [&](std::string_view what, const std::string& amount, const std::string& note) {
+    out += fmt::format("  {:<12} {:>10}   {}\n", what, amount, note);
+  };
+  out += fmt::format("{} ({}, kernels {}, {} thread(s))\n", model.name, model.weights->spec().architecture,
+                     model.kernels->isa, model.pool->thread_count());
+  row("available", FormatBytes(model.available_bytes), "before loading");
+  row("weights", FormatBytes(model.weights->weight_bytes()), "packed");
+  row("activations", FormatBytes(model.activation_bytes),
+      fmt::format("peak, at {} rows a step", FormatCount(model.limits.rows)));
+  row("KV budget", FormatBytes(model.budget.kv_bytes),
+      fmt::format("{} blocks of {} tokens, {} on {}", FormatCount(model.budget.slots), layout.shape.block_tokens,
+                  KvTypeName(layout.shape.type), model.memory->name()));
+  row("holds", FormatCount(model.budget.tokens),
+      fmt::format("tokens = {:.1f} sequences of {} tokens", model.budget.full_length_sequences,
+                  FormatCount(model.weights->context_tokens())));
+  return out;
+}
+
+Status OverrideChatTemplate(const std::string& path, LoadedModel* model) {
+  CACHALOT_ASSIGN_OR_RETURN(const std::string source, ReadFile(path, kMaxTemplateBytes));
+  Result<text::ChatTemplate> parsed = text::ChatTemplate::Parse(source);
+  if (!parsed.ok()) return parsed.status().Annotate(path);
+  model->chat_template.emplace(std::move(parsed).value());
+  return OkStatus();
+}
+
+}  // namespace cachalot::cli

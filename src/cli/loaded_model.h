@@ -1,0 +1,58 @@
+// LoadedModel wires a model file into a running engine: tokenizer, weights, KV memory, executor.
+// Threads:   built by the main thread; the engine is then owned by whoever steps it.
+// Ownership: owns all parts, in the order in which they depend on each other.
+// Invariant: weights, activations and KV fit the memory that was available at the start.
+// Cost:      reads every byte of the file once for its fingerprint and once for its weights.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "cli/model_options.h"
+#include "engine/engine.h"
+#include "exec/cpu/cpu_model.h"
+#include "exec/device_memory.h"
+#include "exec/executor.h"
+#include "kernels/kernel_table.h"
+#include "kv/budget.h"
+#include "text/chat_template.h"
+#include "text/tokenizer.h"
+
+namespace cachalot::cli {
+
+struct LoadedModel {
+  std::string path;
+  std::string name;  // for clients: the catalogue's, or the file's without folder and ending
+  Digest fingerprint{};
+  std::unique_ptr<const text::Tokenizer> tokenizer;
+  std::optional<text::ChatTemplate> chat_template;
+  std::string template_problem;  // why the file's chat template cannot be used; empty when it can or has none
+  const kernels::KernelTable* kernels = nullptr;
+  std::unique_ptr<ThreadPool> pool;
+  std::optional<exec::CpuModel> weights;
+  exec::StepLimits limits;
+  uint64_t activation_bytes = 0;
+  uint64_t available_bytes = 0;  // before loading
+  kv::BudgetPlan budget;
+  SteadyClock clock;
+  std::unique_ptr<exec::DeviceMemory> memory;
+  std::unique_ptr<exec::Executor> executor;
+  std::unique_ptr<engine::Engine> engine;
+};
+
+// Progress goes to standard error when that is a terminal.
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine);
+
+// Weights, activation peak, KV budget and what that holds, as a table.
+std::string StartTable(const LoadedModel& model);
+
+// Puts the template of a file in the place of the model's own (--chat-template).
+Status OverrideChatTemplate(const std::string& path, LoadedModel* model);
+
+}  // namespace cachalot::cli

@@ -1,0 +1,55 @@
+#include <cstdio>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/fp_env.h"
+#include "cli/commands.h"
+
+namespace {
+
+using cachalot::Code;
+using cachalot::Status;
+using cachalot::cli::Arguments;
+
+struct Command {
+  std::string_view name;
+  Status (*run)(const Arguments&);
+  std::string_view help;
+};
+
+constexpr Command kCommands[] = {
+    {"serve", cachalot::cli::ServeCommand, "serve a model over the OpenAI API"},
+    {"run", cachalot::cli::RunCommand, "chat in the terminal, or answer once with -p"},
+    {"bench", cachalot::cli::BenchCommand, "measure prefill, decode, depth and concurrency"},
+    {"perplexity", cachalot::cli::PerplexityCommand, "perplexity of a model on a text file"},
+    {"tokenize", cachalot::cli::TokenizeCommand, "token ids of a text"},
+    {"inspect", cachalot::cli::InspectCommand, "what is in a model file"},
+    {"fetch", cachalot::cli::FetchCommand, "obtain a catalogue model and print its path"},
+};
+
+void PrintUsage(std::FILE* to) {
+  fmt::print(to, "usage: cachalot COMMAND [FLAGS]      (cachalot COMMAND --help lists the flags)\n\n");
+  for (const Command& command : kCommands) fmt::print(to, "  {:<11} {}\n", command.name, command.help);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cachalot::SetDefaultFpEnv();
+  const std::string_view name = argc < 2 ? "" : argv[1];
+  if (name == "--help" || name == "-h" || name == "help") {
+    PrintUsage(stdout);
+    return 0;
+  }
+  for (const Command& command : kCommands) {
+    if (command.name != name) continue;
+    const Status status = command.run(Arguments(argv + 2, argv + argc));
+    if (status.ok()) return 0;
+    fmt::print(stderr, "cachalot {}: {}\n", name, status.message());
+    return status.code() == Code::kInvalid ? 2 : 1;
+  }
+  if (!name.empty()) fmt::print(stderr, "cachalot: unknown command \"{}\"\n", name);
+  PrintUsage(stderr);
+  return 2;
+}

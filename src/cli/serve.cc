@@ -1,0 +1,131 @@
+#include <cstdio>
+#include <ctime>
+#include <string>
+#include <thread>
+
+#include <signal.h>
+
+#include <fmt/format.h>
+
+#include "base/entropy.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/options.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/loaded_model.h"
+#include "cli/version.h"
+#include "model/catalogue.h"
+#include "server/engine_generator.h"
+#include "server/server.h"
+
+namespace cachalot::cli {
+namespace {
+
+struct ServeOptions {
+  std::string chat_template;
+  std::string api_key;
+  std::string log_level = "info";
+  template <class F>
+  void Visit(F&& f) {
+    f("chat-template", chat_template, "File with a Jinja chat template to use instead of the model's own.");
+    f("api-key", api_key, "Clients must send this as a bearer token; empty: nobody needs to.");
+    f("log-level", log_level, "debug, info, warning, error or off.");
+  }
+};
+
+// Waits for SIGINT and SIGTERM on a thread of its own: the first drains the server, the second stops it at once.
+class SignalThread {
+ public:
+  // Blocks the signals in this thread and all that it starts, so that only the waiting thread takes them.
+  static void BlockSignals() {
+    sigset_t set = Signals();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  }
+
+  explicit SignalThread(server::Server& server)
+      : thread_([&server] {
+          const sigset_t set = Signals();
+          int signal = 0;
+          sigwait(&set, &signal);
+          if (signal == SIGUSR1) return;
+          LogInfo("draining: running requests finish, new ones are refused; once more to stop at once");
+          server.Drain();
+          sigwait(&set, &signal);
+          if (signal != SIGUSR1) server.Stop();
+        }) {}
+  ~SignalThread() {
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+ private:
+  static sigset_t Signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int signal : {SIGINT, SIGTERM, SIGUSR1}) sigaddset(&set, signal);
+    return set;
+  }
+  std::thread thread_;
+};
+
+server::ServedModel ServedModelOf(const LoadedModel& model) {
+  server::ServedModel served;
+  served.names = {model.name};
+  served.fingerprint = "fp_" + HexOf(model.fingerprint).substr(0, 12);
+  served.context_tokens = static_cast<uint32_t>(model.weights->context_tokens());
+  served.pool_tokens = model.budget.tokens;
+  served.tokenizer = model.tokenizer.get();
+  served.chat_template = model.chat_template ? &*model.chat_template : nullptr;
+  return served;
+}
+
+}  // namespace
+
+Status ServeCommand(const Arguments& arguments) {
+  ModelOptions model_options;
+  model_options.model = model::kDefaultModel;
+  engine::EngineOptions engine_options;
+  server::ServerOptions server_options;
+  ServeOptions options;
+  FlagSet flags("serve", "Serves MODEL over the OpenAI API.");
+  flags.Positional("MODEL", &model_options.model, fmt::format("path, or one of: {}", model::CatalogueNames()), false);
+  flags.AddAll(server_options);
+  flags.AddAll(options);
+  flags.AddAll(model_options);
+  flags.AddAll(engine_options);
+  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
+  if (!go_on) return OkStatus();
+  CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
+  SetLogLevel(level);
+
+  SignalThread::BlockSignals();
+  CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
+  if (!options.chat_template.empty()) {
+    CACHALOT_RETURN_IF_ERROR(OverrideChatTemplate(options.chat_template, model.get()));
+  }
+  fmt::print("{}", StartTable(*model));
+  for (const Json& settings : {OptionsAsJson(server_options), OptionsAsJson(model_options),
+                               OptionsAsJson(engine_options)}) {
+    LogDebug(settings.Dump());
+  }
+
+  Metrics metrics;
+  server::EngineGenerator generator(*model->engine, model->clock);
+  server::Server server(server_options, {.model = ServedModelOf(*model),
+                                         .generator = generator,
+                                         .clock = model->clock,
+                                         .metrics = metrics,
+                                         .entropy = SystemEntropy(),
+                                         .api_key = options.api_key,
+                                         .version = kVersion});
+  CACHALOT_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
+  fmt::print("listening on http://{}:{}\n", server_options.host, port);
+  std::fflush(stdout);
+  const SignalThread signals(server);
+  server.Wait();
+  return OkStatus();
+}
+
+}  // namespace cachalot::cli

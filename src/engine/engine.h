@@ -1,0 +1,95 @@
+// Engine is the deterministic heart: one Step takes arrivals, cancels and the time, runs the model once, and returns
+// what every client must be told.
+// Threads:   owned by the engine thread (EngineLoop).
+// Ownership: owns requests, sequences and KV accounting; borrows the executor and the device memory.
+// Invariant: equal inputs give equal outputs; an admitted request finishes; a failed step leaves committed KV as it
+//            was; a cancelled request's blocks are free when the Step that saw the cancel returns.
+// Cost:      one Run of the executor per Step, plus work linear in the running sequences.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/request.h"
+
+namespace cachalot::exec {
+class DeviceMemory;
+class Executor;
+}  // namespace cachalot::exec
+namespace cachalot::kernels {
+struct KernelTable;
+}
+namespace cachalot::kv {
+struct KvSnapshot;
+}
+
+namespace cachalot::engine {
+
+struct EngineOptions {
+  uint32_t max_queue = 1024;    // requests that wait; one more is refused
+  uint32_t max_sequences = 64;  // that run at once
+  uint32_t step_rows = 512;     // most rows of one step: decode rows first, then prefill chunks
+  uint32_t prefill_chunk = 512; // most prefill rows of one sequence in one step
+  template <class F>
+  void Visit(F&& f) {
+    f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
+    f("max-sequences", max_sequences, "Sequences that run at once.");
+    f("step-rows", step_rows, "Most rows (tokens) computed in one step.");
+    f("prefill-chunk", prefill_chunk, "Most prompt tokens of one sequence computed in one step.");
+  }
+};
+
+struct StepInput {
+  Nanos now{0};
+  std::vector<GenerateRequest> arrivals;
+  std::vector<RequestId> cancels;
+};
+
+// Levels and totals after the step, for metrics.
+struct EngineStats {
+  uint32_t running_sequences = 0;
+  uint32_t waiting_requests = 0;
+  uint32_t total_slots = 0;
+  uint32_t free_slots = 0;
+  uint32_t promised_slots = 0;
+  uint64_t steps = 0;
+  uint64_t prompt_tokens_computed = 0;
+  uint64_t tokens_generated = 0;
+  uint64_t requests_finished = 0;
+  uint64_t requests_rejected = 0;
+  uint64_t requests_cancelled = 0;
+  uint64_t step_failures = 0;
+};
+
+struct StepOutput {
+  std::vector<Rejection> rejections;
+  std::vector<PromptEvent> prompts;
+  std::vector<TokenEvent> tokens;
+  std::vector<FinishEvent> finishes;  // after the tokens of the same choice
+  EngineStats stats;
+};
+
+class Engine {
+ public:
+  // `samples_with` is the kernel table of the sampler. All three must outlive the engine.
+  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory,
+         const kernels::KernelTable& samples_with);
+  ~Engine();
+
+  StepOutput Step(StepInput input);
+
+  // Nothing runs and nothing waits.
+  bool idle() const;
+  // From now on arrivals are refused with kShuttingDown; what was admitted or queued goes on.
+  void Drain();
+
+  kv::KvSnapshot Snapshot() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cachalot::engine

@@ -1,0 +1,86 @@
+#include "engine/engine_loop.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "base/fp_env.h"
+#include "base/queue.h"
+
+namespace cachalot::engine {
+namespace {
+
+struct DrainMessage {};
+using Message = std::variant<GenerateRequest, RequestId, DrainMessage>;
+
+}  // namespace
+
+struct EngineLoop::State {
+  State(Engine& engine_in, Clock& clock_in, Sink sink_in)
+      : engine(engine_in), clock(clock_in), sink(std::move(sink_in)) {}
+
+  void Main();
+  // False when the loop must end.
+  bool TakeMessages(StepInput* input);
+
+  Engine& engine;
+  Clock& clock;
+  const Sink sink;
+  Queue<Message> messages;
+  bool drain_asked = false;  // engine thread only
+  std::atomic<bool> drained{false};
+  std::thread thread;
+};
+
+EngineLoop::EngineLoop(Engine& engine, Clock& clock, Sink sink)
+    : state_(std::make_unique<State>(engine, clock, std::move(sink))) {
+  state_->thread = std::thread([state = state_.get()] { state->Main(); });
+}
+
+EngineLoop::~EngineLoop() { Stop(); }
+
+void EngineLoop::Submit(GenerateRequest request) { state_->messages.Push(std::move(request)); }
+void EngineLoop::Cancel(RequestId id) { state_->messages.Push(id); }
+void EngineLoop::Drain() { state_->messages.Push(DrainMessage{}); }
+bool EngineLoop::drained() const { return state_->drained.load(std::memory_order_acquire); }
+
+void EngineLoop::Stop() {
+  state_->messages.Close();
+  if (state_->thread.joinable()) state_->thread.join();
+}
+
+bool EngineLoop::State::TakeMessages(StepInput* input) {
+  const auto take = [&](Message message) {
+    if (auto* request = std::get_if<GenerateRequest>(&message)) {
+      input->arrivals.push_back(std::move(*request));
+    } else if (const auto* id = std::get_if<RequestId>(&message)) {
+      input->cancels.push_back(*id);
+    } else {
+      engine.Drain();
+      drain_asked = true;
+    }
+  };
+  if (engine.idle()) {
+    std::optional<Message> first = messages.WaitPop();
+    if (!first) return false;
+    take(std::move(*first));
+  }
+  for (Message& message : messages.Drain()) take(std::move(message));
+  return !messages.closed();
+}
+
+void EngineLoop::State::Main() {
+  SetDefaultFpEnv();
+  StepInput input;
+  while (TakeMessages(&input)) {
+    input.now = clock.Now();
+    StepOutput output = engine.Step(std::exchange(input, {}));
+    const bool says_something = !output.rejections.empty() || !output.prompts.empty() || !output.tokens.empty() ||
+                                !output.finishes.empty();
+    if (says_something) sink(std::move(output));
+    if (drain_asked && engine.idle()) drained.store(true, std::memory_order_release);
+  }
+}
+
+}  // namespace cachalot::engine

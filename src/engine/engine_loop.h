@@ -1,0 +1,37 @@
+// EngineLoop is the engine thread: it feeds messages of other threads into Engine::Step and hands its outputs on.
+// Threads:   Submit, Cancel, Drain and Stop may be called from any thread; the sink runs on the engine thread, once
+//            per step that has something to say, and must not block.
+// Ownership: owns the thread; borrows engine and clock.
+// Invariant: messages of one caller are seen in order; nothing is delivered after Stop returned.
+// Cost:      sleeps while there is nothing to do.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "engine/engine.h"
+
+namespace cachalot::engine {
+
+class EngineLoop {
+ public:
+  using Sink = std::function<void(StepOutput)>;
+
+  EngineLoop(Engine& engine, Clock& clock, Sink sink);
+  ~EngineLoop();  // Stop()
+
+  // Ids must be unique over the life of the loop.
+  void Submit(GenerateRequest request);
+  void Cancel(RequestId id);
+  // Refuses new requests; returns at once. Drained becomes true when the last admitted request finished.
+  void Drain();
+  bool drained() const;
+  // Ends the thread after the step in flight. What still runs gets no further event.
+  void Stop();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cachalot::engine

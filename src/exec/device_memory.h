@@ -1,0 +1,59 @@
+// DeviceMemory owns the bytes behind the slots of the hot pool, and moves them.
+// Threads:   calls come from the engine thread; kernels read and write arena() only inside a step.
+// Ownership: owns the arena. Host buffers given to CopyOut/CopyIn must live until their ticket is done.
+// Invariant: copies of one memory are done in the order given; a slot's bytes are the copy's only once its ticket is
+//            done; a cancelled or failed copy never writes after its ticket is done.
+// Cost:      the arena is claimed and touched at start.
+//
+// Backends: `cpu`, where the pool is ordinary memory and copies are done at once; `simlink`, a separate arena behind
+// a link of given bandwidth and latency with asynchronous copies and completion events: the shape of a GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/block_copy.h"
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/status.h"
+
+namespace cachalot::exec {
+
+using CopyTicket = Id<struct CopyTicketTag, uint64_t>;
+
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+
+  virtual const char* name() const = 0;
+  // Where the device's kernels see slot 0; slots follow each other.
+  virtual std::byte* arena() = 0;
+  virtual uint64_t slot_bytes() const = 0;
+  virtual uint32_t slots() const = 0;
+
+  // Start copies: inside the pool, to the host, from the host. Spans of host bytes are slot_bytes() long.
+  virtual CopyTicket CopyWithin(std::span<const BlockCopy> copies) = 0;
+  virtual CopyTicket CopyOut(SlotId from, std::span<std::byte> host) = 0;
+  virtual CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) = 0;
+
+  // Tickets that became done since the last call, in order.
+  virtual std::vector<CopyTicket> Poll() = 0;
+  // Returns once the ticket is done (it is then not reported by Poll again).
+  virtual void Wait(CopyTicket ticket) = 0;
+};
+
+// kUnavailable, with asked and available bytes, when the memory cannot be claimed.
+Result<std::unique_ptr<DeviceMemory>> MakeCpuMemory(uint64_t slot_bytes, uint32_t slots);
+
+struct LinkSpec {
+  double bytes_per_second = 16e9;
+  Nanos latency{10'000};
+};
+// Copies take latency + bytes/bandwidth of `clock`'s time, one after the other per direction.
+Result<std::unique_ptr<DeviceMemory>> MakeSimLinkMemory(uint64_t slot_bytes, uint32_t slots, const LinkSpec& link,
+                                                        Clock& clock);
+
+}  // namespace cachalot::exec

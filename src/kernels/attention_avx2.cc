@@ -1,0 +1,27 @@
+#include "kernels/attention.h"
+
+#include "kernels/simd_avx2-inl.h"
+
+namespace cachalot::kernels {
+namespace isa_avx2 {
+namespace {
+
+// 16 registers of 8 lanes: 12 sums, the rest for a load and its factor.
+constexpr uint32_t kScoreRows = 6;
+constexpr int ScoreTilesAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+constexpr uint32_t kValueRows = 6;
+constexpr int ValueVecsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+
+}  // namespace
+
+#include "kernels/simd-inl.h"
+// In this order.
+#include "kernels/maths-inl.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/attention-inl.h"
+
+}  // namespace isa_avx2
+
+const AttentionKernels& AttentionAvx2() { return isa_avx2::kAttention; }
+
+}  // namespace cachalot::kernels

@@ -1,0 +1,27 @@
+#include "kernels/attention.h"
+
+#include "kernels/simd_avx512-inl.h"
+
+namespace cachalot::kernels {
+namespace isa_avx512 {
+namespace {
+
+// 32 registers of 16 lanes: up to 24 sums, at least 8 to hide the latency of an fma.
+constexpr uint32_t kScoreRows = 8;
+constexpr int ScoreTilesAtOnce(int rows) { return rows == 1 ? 8 : rows <= 4 ? 4 : 2; }
+constexpr uint32_t kValueRows = 6;
+constexpr int ValueVecsAtOnce(int rows) { return rows <= 2 ? 8 : 4; }
+
+}  // namespace
+
+#include "kernels/simd-inl.h"
+// In this order.
+#include "kernels/maths-inl.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/attention-inl.h"
+
+}  // namespace isa_avx512
+
+const AttentionKernels& AttentionAvx512() { return isa_avx512::kAttention; }
+
+}  // namespace cachalot::kernels

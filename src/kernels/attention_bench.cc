@@ -1,0 +1,157 @@
+// Attention against what the machine can do: decode in shares of read bandwidth, prefill in shares of the fma peak.
+// Both limits are measured by this program for the instruction set at hand, before the first case runs.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel_table.h"
+#include "kernels/testing/paged_kv.h"
+
+namespace cachalot::kernels {
+namespace {
+
+// CPU time, as in the cases' counters: the machine may be shared.
+template <class Work>
+double BestSeconds(int tries, Work work) {
+  double best = 1e30;
+  for (int i = 0; i < tries; ++i) {
+    const std::clock_t start = std::clock();
+    work();
+    best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  return best;
+}
+
+// Bytes per second of summing 256 MiB in order.
+double ReadBandwidth() {
+  static const double bandwidth = [] {
+    std::vector<uint64_t> data(uint64_t{32} << 20, 1);
+    return static_cast<double>(data.size() * 8) / BestSeconds(5, [&] {
+      uint64_t sums[8] = {};
+      for (size_t i = 0; i < data.size(); i += 8) {
+        for (size_t j = 0; j < 8; ++j) sums[j] += data[i + j];
+      }
+      benchmark::DoNotOptimize(sums);
+    });
+  }();
+  return bandwidth;
+}
+
+typedef float Lanes8 __attribute__((vector_size(32)));
+typedef float Lanes16 __attribute__((vector_size(64)));
+constexpr int kFmaRounds = 4'000'000;
+
+#define CACHALOT_FMA_LOOP(LANES)                                                     \
+  LANES sums[12] = {};                                                               \
+  LANES a = {0.5f}, b = {0.25f};                                                     \
+  for (int i = 0; i < kFmaRounds; ++i) {                                             \
+    for (LANES& sum : sums) asm volatile("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b)); \
+  }                                                                                  \
+  for (LANES& sum : sums) asm volatile("" ::"v"(sum))
+
+__attribute__((target("avx2,fma"), optimize("unroll-loops"))) void FmaLoop8() { CACHALOT_FMA_LOOP(Lanes8); }
+__attribute__((target("avx512f"), optimize("unroll-loops"))) void FmaLoop16() { CACHALOT_FMA_LOOP(Lanes16); }
+
+// Floating-point operations per second of independent fmas; 0 for scalar code, which calls libm for each.
+double FmaPeak(const KernelTable& table) {
+  const double lanes = std::strcmp(table.isa, "avx512") == 0 ? 16 : std::strcmp(table.isa, "avx2") == 0 ? 8 : 0;
+  if (lanes == 0) return 0;
+  return 2 * 12 * lanes * kFmaRounds / BestSeconds(3, lanes == 16 ? FmaLoop16 : FmaLoop8);
+}
+
+struct BenchCase {
+  const char* name;
+  AttentionShape shape;
+  uint64_t tokens;
+  uint32_t rows;
+  uint32_t layers;  // rotated through: enough of them leave the caches
+  KvType type = KvType::kF16;
+  bool scattered = true;
+};
+
+void Run(benchmark::State& state, const KernelTable& table, const BenchCase& c) {
+  const uint64_t kv_width = uint64_t{c.shape.kv_heads} * c.shape.head_dim;
+  const uint64_t width = uint64_t{c.shape.heads} * c.shape.head_dim;
+  const std::vector<float> k = TestValues(1, c.tokens * kv_width), v = TestValues(2, c.tokens * kv_width);
+  std::vector<std::unique_ptr<PagedKv>> layers;
+  for (uint32_t i = 0; i < c.layers; ++i) {
+    layers.push_back(std::make_unique<PagedKv>(
+        PagedKvOptions{.shape = c.shape, .type = c.type, .tokens = c.tokens, .scattered = c.scattered}));
+    layers.back()->Store({table.store_kv, table.attend}, k, v);
+  }
+  const std::vector<float> q = TestValues(3, c.rows * width);
+  std::vector<float> out(c.rows * width);
+  const QueryRun run = {q.data(), width, out.data(), width, c.tokens - c.rows, c.rows};
+  uint32_t layer = 0;
+  for (auto _ : state) {
+    for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, run, g, layers[layer]->view());
+    layer = (layer + 1) % c.layers;
+  }
+  double visible = 0;  // positions, over all rows
+  for (uint32_t r = 0; r < c.rows; ++r) {
+    const uint64_t seen = c.tokens - c.rows + r + 1;
+    visible += static_cast<double>(c.shape.window != 0 ? std::min<uint64_t>(seen, c.shape.window) : seen);
+  }
+  using benchmark::Counter;
+  const double iterations = static_cast<double>(state.iterations());
+  const double flops = 4 * visible * static_cast<double>(width) * iterations;
+  const double bytes = 2 * visible * static_cast<double>(kv_width) * (c.type == KvType::kF32 ? 4 : 2) * iterations;
+  state.counters["GFLOPS"] = Counter(flops * 1e-9, Counter::kIsRate);
+  const double peak = FmaPeak(table);
+  if (peak > 0) state.counters["of_fma_peak"] = Counter(flops / peak, Counter::kIsRate);
+  if (c.rows == 1) {
+    state.counters["GBs"] = Counter(bytes * 1e-9, Counter::kIsRate);
+    state.counters["of_read_bw"] = Counter(bytes / ReadBandwidth(), Counter::kIsRate);
+  }
+}
+
+const AttentionShape kSmol = {9, 3, 64, 0};
+const AttentionShape kGemma = {4, 1, 256, 0};
+const AttentionShape kGemmaLocal = {4, 1, 256, 512};
+const AttentionShape kQwen = {14, 2, 64, 0};
+const AttentionShape kMultiHead = {8, 8, 128, 0};
+
+const BenchCase kCases[] = {
+    {"decode4096/smollm2", kSmol, 4096, 1, 96},
+    {"decode4096/smollm2/contiguous", kSmol, 4096, 1, 96, KvType::kF16, false},
+    {"decode4096/smollm2/cached", kSmol, 4096, 1, 1},
+    {"decode4096/smollm2/cached/contiguous", kSmol, 4096, 1, 1, KvType::kF16, false},
+    {"decode4096/smollm2/f32", kSmol, 4096, 1, 48, KvType::kF32},
+    {"decode4096/smollm2/bf16", kSmol, 4096, 1, 96, KvType::kBF16},
+    {"decode4096/gemma", kGemma, 4096, 1, 64},
+    {"decode4096/gemma/contiguous", kGemma, 4096, 1, 64, KvType::kF16, false},
+    {"decode4096/gemma/window512", kGemmaLocal, 4096, 1, 64},
+    {"decode4096/qwen", kQwen, 4096, 1, 96},
+    {"decode4096/multi_head_128", kMultiHead, 4096, 1, 16},
+    {"decode64/smollm2/cached", kSmol, 64, 1, 1},
+    {"prefill512/smollm2", kSmol, 512, 512, 1},
+    {"prefill512/smollm2/f32", kSmol, 512, 512, 1, KvType::kF32},
+    {"prefill512_of_4096/smollm2", kSmol, 4096, 512, 1},
+    {"prefill64_of_4096/smollm2", kSmol, 4096, 64, 1},
+    {"prefill512/gemma", kGemma, 512, 512, 1},
+    {"prefill512_of_4096/gemma", kGemma, 4096, 512, 1},
+    {"prefill512_of_4096/gemma/window512", kGemmaLocal, 4096, 512, 1},
+    {"prefill512_of_4096/qwen", kQwen, 4096, 512, 1},
+    {"prefill512_of_4096/multi_head_128", kMultiHead, 4096, 512, 1},
+};
+
+const bool kRegistered = [] {
+  for (const KernelTable* table : RunnableTables()) {
+    for (const BenchCase& c : kCases) {
+      if (FmaPeak(*table) == 0 && c.rows * c.tokens > 4096) continue;
+      benchmark::RegisterBenchmark((std::string(c.name) + "/" + table->isa).c_str(),
+                                   [table, &c](benchmark::State& state) { Run(state, *table, c); })
+          ->Unit(benchmark::kMicrosecond);
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace cachalot::kernels

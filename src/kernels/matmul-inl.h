@@ -1,0 +1,71 @@
+// Matmul over panels, written once over the vector traits (simd-inl.h says how it is included) and over the byte traits
+// that each matmul_<isa>.cc defines:
+//   Bytes: 64 bytes; LoadBytes StoreBytes LowNibbles HighNibbles Or
+//   TopBits<position, mask>(b): ((b >> position) & mask) << 4 in each byte
+//   LoadU8 LoadI8: 16 bytes to Vec
+//   LoadU8 LoadI8: 16 bytes to Vec   StoreInt8: an Int within [-128, 127] to 16 bytes
+//   HalfSums(values): the sums of 16 and 16 values as QuantisedRows keeps them
+//   AddPairDot<a, b>(sum, pair): sum + a * (low half of *pair) + b * (high half of *pair)
+//   Dots<S, R, first, last>(w, group, x, stride, sum): sum[r] = the exact dot of chunks [first, last] of each weight row's
+//     group with row r of x, where a weight counts as its unsigned value minus kDotBias<S>
+//   Tiles that fit the registers: up to kQuantSmallRows / kFloatSmallRows rows, weights go straight through registers
+//     (SmallPanels(rows) panels at a time for floats); more rows are cut into blocks of kQuantRows, or of kFloatRows by
+//     kFloatPanels panels.
+
+namespace {
+
+// Where a tile of R rows by P panels of the result goes. It is also where its accumulators rest between column slabs.
+struct TileOut {
+  float* data;
+  uint64_t stride;
+  uint32_t lanes;  // of the last panel
+  bool resume;     // continue the chains that are there
+};
+
+template <int R, int P>
+inline void LoadTile(const TileOut& out, Vec (&acc)[R][P]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      const float* at = out.data + r * out.stride + p * kPanelRows;
+      if (!out.resume) {
+        acc[r][p] = Zero();
+      } else if (p < P - 1 || out.lanes == kPanelRows) {
+        acc[r][p] = Load(at);
+      } else {
+        acc[r][p] = LoadPartial(at, out.lanes);
+      }
+    }
+  }
+}
+
+template <int R, int P>
+inline void StoreTile(const TileOut& out, const Vec (&acc)[R][P]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      float* at = out.data + r * out.stride + p * kPanelRows;
+      if (p < P - 1 || out.lanes == kPanelRows) {
+        Store(at, acc[r][p]);
+      } else {
+        StorePartial(at, out.lanes, acc[r][p]);
+      }
+    }
+  }
+}
+
+inline uint32_t LeastOf(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// Lanes of panel `panel` that are rows of the matrix.
+inline uint32_t LanesOf(const PanelView& w, uint32_t panel) {
+  return LeastOf(kPanelRows, w.rows - panel * kPanelRows);
+}
+
+// The first of the rows of block `index` when `rows` are cut into `blocks` that differ by one at most.
+inline uint32_t BlockStart(uint32_t rows, uint32_t blocks, uint32_t index) {
+  return static_cast<uint32_t>(uint64_t{rows} * index / blocks);
+}
+
+}  // namespace

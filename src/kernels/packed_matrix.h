@@ -1,0 +1,77 @@
+// PackedMatrix holds one weight matrix, W [rows, columns], in the panel layout that the matmul kernels read.
+// Threads:   immutable once packed; any thread may read.
+// Ownership: owns its bytes (64-byte aligned); the source bytes may go away after Pack.
+// Invariant: the layout is the same for every instruction set, and the weights it represents are exactly those of
+//            the source format. Rows are padded to a multiple of kPanelRows with zero weights.
+// Cost:      about the source's bytes per weight; Pack is linear, parallel over panels.
+//
+// Arithmetic (docs/architecture.md, numbers). Quantised formats: x is quantised per row and group of 32; per group
+// isum = sum q_w*q_x exactly in int32 (Q6_K: two 16-element sums times their integer scales), then
+// acc = fma(float(isum), d_w*d_x, acc); formats with a minimum add acc = fma(float(xsum), m_w*d_x, acc) after it, xsum
+// the exact integer sum of q_x over the group; groups ascend. d_w and m_w are f32 products as GGUF dequantisation
+// forms them. Float formats: acc = fma(w, x, acc), k ascending, x in f32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/status.h"
+#include "base/tensor_type.h"
+#include "kernels/panel_view.h"
+
+namespace cachalot {
+class ThreadPool;
+}
+
+namespace cachalot::kernels {
+
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;  // empty
+  // kInvalid when `bytes` does not hold exactly rows*columns elements of `type`, kUnavailable without memory for it.
+  static Result<PackedMatrix> Pack(TensorType type, uint32_t rows, uint32_t columns, std::span<const std::byte> bytes,
+                                   ThreadPool& pool);
+  // The same weights dequantised to F32: the form of --reference.
+  static Result<PackedMatrix> PackAsF32(TensorType type, uint32_t rows, uint32_t columns,
+                                        std::span<const std::byte> bytes, ThreadPool& pool);
+
+  TensorType type() const { return type_; }
+  uint32_t rows() const { return rows_; }
+  uint32_t columns() const { return columns_; }
+  uint32_t panels() const { return (rows_ + kPanelRows - 1) / kPanelRows; }
+  // Whether x must be quantised for this matrix.
+  bool takes_quantised() const;
+  uint64_t bytes() const { return panel_bytes_ * panels(); }
+  // What KernelTable::matmul takes; valid while this matrix lives and does not move.
+  PanelView view() const { return {data_.get(), panel_bytes_, rows_, columns_, type_}; }
+
+  // out[columns] = row r, dequantised exactly as GGUF does.
+  void DequantiseRow(uint32_t row, float* out) const;
+
+ private:
+  struct Free {
+    Free() : mapped_bytes(0) {}
+    explicit Free(uint64_t mapped) : mapped_bytes(mapped) {}
+    void operator()(std::byte* p) const;
+    uint64_t mapped_bytes;  // 0: from aligned_alloc
+  };
+  struct Source {
+    TensorType type;
+    uint32_t rows;
+    uint32_t columns;
+    std::span<const std::byte> bytes;
+  };
+  static Result<PackedMatrix> Allocate(TensorType type, uint32_t rows, uint32_t columns);
+  using PackRow = void (*)(TensorType type, uint32_t columns, const std::byte* source, std::byte* panel, uint32_t lane);
+  static Result<PackedMatrix> PackRows(TensorType stored, const Source& source, ThreadPool& pool, PackRow pack_row);
+
+  TensorType type_ = TensorType::kF32;
+  uint32_t rows_ = 0;
+  uint32_t columns_ = 0;
+  uint64_t panel_bytes_ = 0;
+  std::unique_ptr<std::byte[], Free> data_;
+};
+
+}  // namespace cachalot::kernels

@@ -1,0 +1,16 @@
+#include "kernels/sampling.h"
+
+#include "kernels/maths.h"
+#include "kernels/simd_avx512-inl.h"
+
+namespace cachalot::kernels {
+namespace isa_avx512 {
+#include "kernels/simd-inl.h"
+// In this order.
+#include "kernels/maths-inl.h"
+#include "kernels/sampling-inl.h"
+}  // namespace isa_avx512
+
+const SamplingKernels& SamplingAvx512() { return isa_avx512::kSampling; }
+
+}  // namespace cachalot::kernels

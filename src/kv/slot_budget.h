@@ -1,0 +1,52 @@
+// SlotBudget promises slots to admitted work, so that whatever is admitted can finish.
+// Threads:   owned by the engine thread.
+// Ownership: a SlotPromise gives its slots back when it is destroyed; the budget must outlive it.
+// Invariant: the sum of live promises never exceeds total().
+// Cost:      O(1).
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/status.h"
+
+namespace cachalot::kv {
+
+class SlotBudget;
+
+class SlotPromise {
+ public:
+  SlotPromise() = default;
+  SlotPromise(SlotPromise&& other) noexcept
+      : budget_(std::exchange(other.budget_, nullptr)), slots_(std::exchange(other.slots_, 0)) {}
+  SlotPromise& operator=(SlotPromise&& other) noexcept;
+  ~SlotPromise();
+
+  uint64_t slots() const { return slots_; }
+  // Gives back all but `slots`. Requires slots <= slots().
+  void ShrinkTo(uint64_t slots);
+
+ private:
+  friend class SlotBudget;
+  SlotPromise(SlotBudget* budget, uint64_t slots) : budget_(budget), slots_(slots) {}
+  SlotBudget* budget_ = nullptr;
+  uint64_t slots_ = 0;
+};
+
+class SlotBudget {
+ public:
+  explicit SlotBudget(uint64_t total) : total_(total) {}
+  SlotBudget(const SlotBudget&) = delete;
+
+  uint64_t total() const { return total_; }
+  uint64_t promised() const { return promised_; }
+  // kOverloaded, with needed and available, when the rest is too small.
+  Result<SlotPromise> Promise(uint64_t slots);
+
+ private:
+  friend class SlotPromise;
+  uint64_t total_;
+  uint64_t promised_ = 0;
+};
+
+}  // namespace cachalot::kv

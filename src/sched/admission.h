@@ -1,0 +1,37 @@
+// Admit decides whether a waiting request may run now, must wait, or can never run.
+// Threads:   pure.
+// Ownership: none.
+// Invariant: what is admitted can finish: its peak is promised before it starts.
+// Cost:      O(1).
+#pragma once
+
+#include <cstdint>
+
+namespace cachalot::sched {
+
+struct CandidateView {
+  uint64_t prompt_tokens = 0;
+  uint64_t max_tokens = 0;  // output, per sequence
+  uint32_t sequences = 1;
+  uint64_t peak_slots = 0;  // slots that it needs at most, all sequences together
+};
+
+struct CapacityView {
+  uint64_t context_tokens = 0;  // of the model
+  uint64_t total_slots = 0;
+  uint64_t promised_slots = 0;
+  uint32_t max_sequences = 0;
+  uint32_t running_sequences = 0;
+};
+
+enum class Verdict : uint8_t {
+  kAdmit,
+  kWait,              // would fit an emptier pool
+  kContextTooLong,    // never: beyond the model's context
+  kPoolTooSmall,      // never: beyond the whole pool
+  kTooManySequences,  // never: more sequences than may run at once
+};
+
+Verdict Admit(const CandidateView& candidate, const CapacityView& capacity);
+
+}  // namespace cachalot::sched

@@ -1,0 +1,256 @@
+#include "server/api_service.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "server/field_reader.h"
+#include "server/pages.h"
+
+namespace cachalot::server {
+namespace {
+
+// The time does not tell how much of the key is right. Requires: `key` is not empty.
+bool IsKey(std::string_view sent, std::string_view key) {
+  unsigned difference = sent.size() == key.size() ? 0 : 1;
+  for (size_t i = 0; i < sent.size(); ++i) {
+    difference |= static_cast<unsigned char>(sent[i] ^ key[i % key.size()]);
+  }
+  return difference == 0;
+}
+
+ApiError MethodNotAllowed(const HttpRequest& request, const RouteMatch& match) {
+  return {.status = 405,
+          .message = fmt::format("{} is not allowed here; allowed: {}", request.method_name, match.allowed),
+          .code = "method_not_allowed"};
+}
+
+HttpResponse OptionsPage(const HttpRequest& request, const RouteMatch& match, bool cors) {
+  HttpResponse response;
+  response.status = 204;
+  response.headers.emplace_back("Allow", match.allowed);
+  if (cors) {
+    response.headers.emplace_back("Access-Control-Allow-Methods", match.allowed);
+    if (!request.cors_headers.empty()) {
+      response.headers.emplace_back("Access-Control-Allow-Headers", request.cors_headers);
+    }
+    response.headers.emplace_back("Access-Control-Max-Age", "600");
+  }
+  return response;
+}
+
+ApiError RejectionError(const engine::Rejection& rejection) {
+  using engine::RejectReason;
+  switch (rejection.reason) {
+    case RejectReason::kContextLength: return ContextLengthExceeded(rejection.message);
+    case RejectReason::kTooLarge:
+      return {.status = 413, .message = rejection.message, .code = "request_too_large"};
+    case RejectReason::kQueueFull:
+      return {.status = 429,
+              .message = rejection.message,
+              .type = "rate_limit_error",
+              .code = "rate_limit_exceeded",
+              .retry_after_seconds = 1};
+    case RejectReason::kShuttingDown: return ShuttingDown();
+    case RejectReason::kInvalid: return InvalidBody(rejection.message);
+  }
+  return ServerFault(rejection.message);
+}
+
+}  // namespace
+
+ApiService::ApiService(const ServerOptions& options, Deps deps)
+    : options_(options),
+      deps_(std::move(deps)),
+      started_unix_seconds_(deps_.clock.UnixSeconds()),
+      ids_(deps_.entropy),
+      seeds_(SplitMix64(~deps_.entropy)()) {}
+
+void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const RouteMatch match = MatchRoute(request.target);
+  if (match.route == Route::kUnknown) {
+    return exchange->Respond(ErrorResponse(NotFound(fmt::format("there is nothing at {}", Excerpt(request.target)))));
+  }
+  if (request.method == Method::kOptions) {
+    return exchange->Respond(OptionsPage(request, match, !options_.cors_origin.empty()));
+  }
+  if (!Allows(match, request.method)) {
+    HttpResponse response = ErrorResponse(MethodNotAllowed(request, match));
+    response.headers.emplace_back("Allow", match.allowed);
+    return exchange->Respond(std::move(response));
+  }
+  if (match.needs_key && !Authorized(request)) {
+    HttpResponse response = ErrorResponse({.status = 401,
+                                           .message = "the API key is missing or wrong; send Authorization: Bearer KEY",
+                                           .code = "invalid_api_key"});
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return exchange->Respond(std::move(response));
+  }
+  if (match.route != Route::kChatCompletions && match.route != Route::kCompletions) return HandlePage(match, *exchange);
+  if (draining_) return exchange->Respond(ErrorResponse(ShuttingDown()));
+  if (!request.has_length) {
+    return exchange->Respond(
+        ErrorResponse({.status = 411, .message = "the request has no body and no Content-Length"}));
+  }
+  const Endpoint endpoint = match.route == Route::kCompletions ? Endpoint::kCompletion : Endpoint::kChat;
+  BeginPreparing(endpoint, std::move(request), std::move(exchange));
+}
+
+void ApiService::HandlePage(const RouteMatch& match, Exchange& exchange) {
+  switch (match.route) {
+    case Route::kHealth: return exchange.Respond(HealthPage(draining_));
+    case Route::kVersion: return exchange.Respond(VersionPage(deps_.version));
+    case Route::kMetrics: return exchange.Respond(MetricsPage(deps_.metrics));
+    case Route::kModels: return exchange.Respond(ModelsPage(deps_.model, started_unix_seconds_));
+    case Route::kModel: return exchange.Respond(ModelPage(deps_.model, match.argument, started_unix_seconds_));
+    default: return exchange.Respond(RootPage(deps_.model));
+  }
+}
+
+bool ApiService::Authorized(const HttpRequest& request) const {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (deps_.api_key.empty()) return true;
+  const std::string_view sent = request.authorization;
+  return sent.starts_with(kScheme) && IsKey(sent.substr(kScheme.size()), deps_.api_key);
+}
+
+void ApiService::OnResponse(int status) {
+  deps_.metrics.Add(Counter::kHttpResponses, 1, std::to_string(status));
+}
+
+void ApiService::OnTick() {
+  const Nanos silence = std::chrono::seconds(options_.heartbeat);
+  for (auto& [key, running] : running_) running.generation->SendHeartbeat(silence);
+}
+
+void ApiService::BeginPreparing(Endpoint endpoint, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+  const uint64_t key = next_key_++;
+  exchange->OnGone([this, key] { Forget(key); });
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  preparing_.emplace(key, Preparing{std::move(exchange), deps_.clock.Now(), gone});
+
+  const PrepareContext context{.model = deps_.model,
+                               .default_max_tokens = options_.default_max_tokens,
+                               .unix_seconds = deps_.clock.UnixSeconds()};
+  const size_t bytes = request.body.size();
+  const auto shared = std::make_shared<HttpRequest>(std::move(request));
+  deps_.workers.Submit(bytes, [this, key, endpoint, context, gone, shared] {
+    if (gone->load(std::memory_order_relaxed)) return;
+    const auto result = std::make_shared<ApiResult<PreparedRequest>>(PrepareRequest(context, endpoint, shared->body));
+    deps_.post([this, key, result] { EndPreparing(key, *result); });
+  });
+}
+
+void ApiService::EndPreparing(uint64_t key, ApiResult<PreparedRequest>& result) {
+  auto node = preparing_.extract(key);
+  if (node.empty()) return;
+  if (const auto* error = std::get_if<ApiError>(&result)) {
+    deps_.metrics.Add(Counter::kRequests, 1, "rejected");
+    return node.mapped().exchange->Respond(ErrorResponse(*error));
+  }
+  StartGeneration(key, std::move(node.mapped()), std::get<PreparedRequest>(std::move(result)));
+}
+
+void ApiService::StartGeneration(uint64_t key, Preparing preparing, PreparedRequest prepared) {
+  AnswerFormat::Head head;
+  head.endpoint = prepared.api.endpoint;
+  head.id = NewId(head.endpoint == Endpoint::kChat ? "chatcmpl-" : "cmpl-");
+  head.model = prepared.api.model.empty() ? deps_.model.names[0] : prepared.api.model;
+  head.fingerprint = deps_.model.fingerprint;
+  head.created = deps_.clock.UnixSeconds();
+  head.usage_in_chunks = prepared.api.include_usage;
+  Running& running = running_[key];
+  running.generation = std::make_unique<Generation>(Generation::Context{deps_.model, deps_.clock, deps_.metrics},
+                                                    std::move(prepared), std::move(head),
+                                                    std::move(preparing.exchange), preparing.arrived);
+  for (size_t i = 0; i < running.generation->prompt_count(); ++i) {
+    const RequestId id(next_request_++);
+    running.ids.push_back(id);
+    prompts_.emplace(id.value, PromptRef{key, i});
+    deps_.generator.Submit(running.generation->TakeRequest(i, id, seeds_()));
+  }
+}
+
+// The client has gone.
+void ApiService::Forget(uint64_t key) {
+  const auto preparing = preparing_.find(key);
+  if (preparing != preparing_.end()) {
+    preparing->second.gone->store(true, std::memory_order_relaxed);
+    preparing_.erase(preparing);
+    deps_.metrics.Add(Counter::kRequests, 1, "cancelled");
+  } else if (running_.contains(key)) {
+    Remove(key);
+    deps_.metrics.Add(Counter::kRequests, 1, "cancelled");
+  }
+}
+
+// Ends what still runs of it.
+void ApiService::Remove(uint64_t key) {
+  auto node = running_.extract(key);
+  const Running& running = node.mapped();
+  for (size_t i = 0; i < running.ids.size(); ++i) {
+    prompts_.erase(running.ids[i].value);
+    if (running.generation->running(i)) deps_.generator.Cancel(running.ids[i]);
+  }
+}
+
+// Hands each event to its generation; events of forgotten requests are dropped.
+template <class Event, class Consumer>
+void ApiService::Deliver(const std::vector<Event>& events, Consumer consume) {
+  for (const Event& event : events) {
+    const auto prompt = prompts_.find(event.id.value);
+    if (prompt == prompts_.end()) continue;
+    Running& running = running_.at(prompt->second.key);
+    if (!std::exchange(running.touched, true)) touched_.push_back(prompt->second.key);
+    consume(*running.generation, prompt->second.prompt, event);
+  }
+}
+
+void ApiService::OnStep(const engine::StepOutput& output) {
+  Deliver(output.rejections, [](Generation& generation, size_t, const engine::Rejection& event) {
+    generation.Fail(RejectionError(event));
+  });
+  Deliver(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
+    generation.OnPrompt(prompt, event);
+  });
+  Deliver(output.tokens, [](Generation& generation, size_t prompt, const engine::TokenEvent& event) {
+    generation.OnToken(prompt, event);
+  });
+  Deliver(output.finishes, [](Generation& generation, size_t prompt, const engine::FinishEvent& event) {
+    generation.OnFinish(prompt, event);
+  });
+  for (const uint64_t key : std::exchange(touched_, {})) {
+    Running& running = running_.at(key);
+    running.touched = false;
+    running.generation->Flush();
+    if (running.generation->done()) Remove(key);
+  }
+  UpdateGauges(output.stats);
+}
+
+void ApiService::UpdateGauges(const engine::EngineStats& stats) {
+  Metrics& metrics = deps_.metrics;
+  metrics.Set(Gauge::kRunningSequences, stats.running_sequences);
+  metrics.Set(Gauge::kWaitingRequests, stats.waiting_requests);
+  metrics.Set(Gauge::kKvSlots, stats.total_slots);
+  metrics.Set(Gauge::kKvFreeSlots, stats.free_slots);
+  metrics.Set(Gauge::kKvPromisedSlots, stats.promised_slots);
+  metrics.Add(Counter::kSteps, stats.steps - seen_.steps);
+  metrics.Add(Counter::kStepFailures, stats.step_failures - seen_.step_failures);
+  metrics.Add(Counter::kPromptTokensComputed, stats.prompt_tokens_computed - seen_.prompt_tokens_computed);
+  metrics.Add(Counter::kTokensGenerated, stats.tokens_generated - seen_.tokens_generated);
+  seen_ = stats;
+}
+
+void ApiService::Clear() {
+  preparing_.clear();
+  running_.clear();
+  prompts_.clear();
+}
+
+std::string ApiService::NewId(std::string_view prefix) {
+  return fmt::format("{}{:016x}{:016x}", prefix, ids_(), ids_());
+}
+
+}  // namespace cachalot::server

@@ -1,0 +1,41 @@
+// The paths of the API and what may be done with them.
+// Threads:   pure functions.
+// Ownership: a match refers to the target only through its own strings.
+// Invariant: an unknown path is kUnknown, whatever the method.
+// Cost:      some string comparisons.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "server/http_types.h"
+
+namespace cachalot::server {
+
+enum class Route : uint8_t {
+  kUnknown,
+  kRoot,
+  kHealth,
+  kVersion,
+  kMetrics,
+  kModels,
+  kModel,
+  kChatCompletions,
+  kCompletions,
+};
+
+struct RouteMatch {
+  Route route = Route::kUnknown;
+  std::string argument;      // of kModel: its id
+  std::string_view allowed;  // methods, for the Allow header
+  bool needs_key = false;
+};
+
+// `target` is the request's, with its query.
+RouteMatch MatchRoute(std::string_view target);
+
+// Whether the route answers that method; HEAD goes where GET goes, OPTIONS everywhere.
+bool Allows(const RouteMatch& match, Method method);
+
+}  // namespace cachalot::server
