@@ -30,7 +30,7 @@ HELP
     lint) cat <<'HELP' ;;
 ./cachalot.sh lint [--yes] [--all]
 Builds with clang and thread-safety analysis, runs clang-tidy on the files changed since the main branch (--all: on
-every file), and runs the checks of the sources.
+every file; tests are left out), and runs the checks of the sources.
 HELP
     setup) cat <<'HELP' ;;
 ./cachalot.sh setup [--yes] [SECTION...]
@@ -106,6 +106,7 @@ install_packages() {
   done < <(packages_of "$@" | sort -u)
   if ((${#missing[@]} == 0)); then return; fi
 
+  # shellcheck source=/dev/null
   if [[ $(. /etc/os-release && echo "$ID $VERSION_ID") != "debian 12" ]]; then
     say "Cachalot is made for Debian 12; other releases may name packages differently."
   fi
@@ -229,19 +230,21 @@ run_format() {
   esac
 }
 
-# The .cc files that differ from where this branch left main, or all outside of a git checkout.
-changed_sources() {
+# Files that differ from where this branch left main, or all outside of a git checkout.
+changed_files() {
   local since
-  if command -v git >/dev/null && since=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD 2>/dev/null); then
-    { git diff --name-only --diff-filter=d "$since"; git ls-files --others --exclude-standard; } | grep '^src/.*\.cc$' | sort -u || true
+  if since=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD 2>/dev/null); then
+    git diff --name-only --diff-filter=d "$since"
+    git ls-files --others --exclude-standard
   else
-    find src -name '*.cc' | sort
+    find src -type f
   fi
 }
 
 tidy() {
   local files
-  if [[ $1 == all ]]; then files=$(find src -name '*.cc' | sort); else files=$(changed_sources); fi
+  if [[ $1 == all ]]; then files=$(find src -type f); else files=$(changed_files); fi
+  files=$(grep '^src/.*\.cc$' <<<"$files" | grep -Ev '_(test|bench)\.cc$|/testing/' | sort -u || true)
   if [[ -z $files ]]; then
     echo "no changed file"
     return

@@ -12,8 +12,8 @@ if ! command -v "$compiler" >/dev/null; then
   if [[ ${CI:-} == true ]]; then exit 1; fi
   exit 77
 fi
-launcher=()
-if command -v ccache >/dev/null; then launcher=(ccache); fi
+launcher="env"
+if command -v ccache >/dev/null; then launcher="ccache"; fi
 out=$build/aarch64
 mkdir -p "$out"
 
@@ -21,15 +21,14 @@ compile() {
   local file=$1 folder
   folder=$(cut -d/ -f2 <<<"$file")
   # Debian keeps some portable headers (OpenSSL's configuration) under the host's name: looked at last.
-  "${launcher[@]}" "$compiler" -std=c++20 -O1 -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Werror \
+  "$launcher" "$compiler" -std=c++20 -O1 -ffp-contract=off -Wall -Wextra -Wno-missing-field-initializers -Werror \
     -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -I "$build/visible/$folder" -idirafter /usr/include/x86_64-linux-gnu \
     -c "$file" -o "$out/$(tr / _ <<<"${file%.cc}").o" || { echo "does not build for aarch64: $file"; return 1; }
 }
 export -f compile
-export build out compiler
-export launcher_list="${launcher[*]}"
+export build out compiler launcher
 
 mapfile -t files < <(find src/base src/kernels -name '*.cc' ! -name '*_test.cc' ! -name '*_bench.cc' \
   ! -name '*_avx*.cc' ! -path '*/testing/*' | sort)
-printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I{} bash -c 'read -ra launcher <<<"$launcher_list"; compile "$1"' _ {}
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile {}'
 echo "${#files[@]} files build for aarch64"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Shows that the checks of this folder find what they are for: each runs on a small tree with one fault in it."""
 import pathlib
+import subprocess
 import tempfile
 import unittest
 
@@ -140,6 +141,22 @@ class Forbidden(CheckTest):
     def test_build_files_may_not_tie_the_build_to_one_machine(self):
         self.put("CMakeLists.txt", "add_compile_options(-march=native)\n")
         self.expect_one(check_forbidden, "CMakeLists.txt:1: -march=native")
+
+
+class KernelSymbols(CheckTest):
+    def run_on(self, code):
+        self.put("x_avx2.cc", code)
+        subprocess.run(["c++", "-O0", "-c", "x_avx2.cc", "-o", "x_avx2.cc.o"], cwd=self.root, check=True)
+        script = pathlib.Path(__file__).resolve().parent / "check_kernel_symbols.sh"
+        return subprocess.run([script, self.root], capture_output=True, text=True, check=False)
+
+    def test_static_functions_pass(self):
+        self.assertEqual(self.run_on("static int f() { return 1; }\nint g() { return f(); }\n").returncode, 0)
+
+    def test_an_inline_function_is_found(self):
+        result = self.run_on("inline int f() { return 1; }\nint g() { return f(); }\n")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("W f()", result.stdout)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 VERSION = "16.0.0"
 LAST = 0x10FFFF
 HANGUL = range(0xAC00, 0xD7A4)
-LETTER, NUMBER, SPACE, NFC = 1, 2, 3, 4
+LETTER, NUMBER, SPACE, NFC, NEWER_NUMBER = 1, 2, 3, 4, 8
+# Numbers of Unicode 17.0, which the Digits rule of Hugging Face tokenizers 0.23.3 knows and its regular expressions do not.
+NUMBERS_SINCE_17 = {*range(0x11DE0, 0x11DEA), *range(0x16FF4, 0x16FF7)}
 # What the regular expressions of published tokenizers call \s: the White_Space property.
 WHITE_SPACE = {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 # Canonical composition in Hugging Face tokenizers 0.23.3 knows Unicode 9.0. These are the code points with canonical
@@ -60,7 +62,7 @@ def char_class(cp, second_parts):
     category = ud.category(char)
     kind = SPACE if cp in WHITE_SPACE else LETTER if category[0] == "L" else NUMBER if category[0] == "N" else 0
     changes = combining(cp) != 0 or cp in second_parts or (canonical(cp) and ud.normalize("NFC", char) != char)
-    return kind | (NFC if changes else 0)
+    return kind | (NFC if changes else 0) | (NEWER_NUMBER if cp in NUMBERS_SINCE_17 else 0)
 
 
 def runs(values):
@@ -86,7 +88,7 @@ def class_file(decompositions):
     return (
         COMMAND
         + "// {first code point, class of it and of all up to the next row}: 0 other, 1 letter, 2 number, 3 white space,\n"
-        + "// +4 when canonical composition may change the character or its neighbours.\n"
+        + "// +4 when canonical composition may change the character or its neighbours; +8 for a number since Unicode 17.0.\n"
         + "constexpr ClassRun kClassRuns[] = {\n"
         + rows(["{0x%X, %d}" % row for row in table], 8)
         + "};\n"

@@ -3,9 +3,12 @@ vocabulary of a GGUF file, and `llama-tokenize`. Also trains the small vocabular
 """
 
 import dataclasses
+import json
 import subprocess
+import unicodedata
 
 import gguf
+import unicodedata2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 SPACE = "\u2581"
@@ -125,8 +128,6 @@ def train_byte_level(pre, texts, size=6000):
 
 
 def from_trained(tokenizer, model, pre):
-    import json
-
     trained = json.loads(tokenizer.to_str())["model"]
     tokens = sorted(trained["vocab"], key=trained["vocab"].get)
     merges = [" ".join(m) if isinstance(m, list) else m for m in trained["merges"]]
@@ -145,9 +146,8 @@ def train_sentencepiece(texts, size=4000, byte_fallback=True, add_space_prefix=T
     tokenizer = Tokenizer(models.BPE())
     tokenizer.normalizer = normalizers.Replace(" ", SPACE)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="never", split=True)
-    tokenizer.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=size, show_progress=False, limit_alphabet=1200))
-    import json
-
+    trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, limit_alphabet=1200)
+    tokenizer.train_from_iterator([t.replace("\0", "") for t in texts], trainer)  # llama.cpp reads C strings
     trained = json.loads(tokenizer.to_str())["model"]
     pieces = ["".join(m) if isinstance(m, list) else m.replace(" ", "") for m in trained["merges"]]
     pieces = list(dict.fromkeys(pieces))
@@ -166,6 +166,35 @@ def train_sentencepiece(texts, size=4000, byte_fallback=True, add_space_prefix=T
     v.types += [NORMAL] * (len(pieces) + len(singles))
     v.unknown, v.bos, v.eos, v.add_space_prefix = 0, 1, 2, add_space_prefix
     return v
+
+
+def missing_bytes(v):
+    """The bytes for which a byte-level vocabulary has no token."""
+    if v.model != "gpt2":
+        return set()
+    printable = [b for b in range(256) if 0x21 <= b <= 0x7E or (b >= 0xA1 and b != 0xAD)]
+    others = [b for b in range(256) if b not in printable]
+    spelled = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    known = set(v.tokens)
+    return {b for b, c in spelled.items() if c not in known}
+
+
+def llama_filter(v):
+    """Takes out of a document what llama.cpp does otherwise than the published rules: it does not compose characters for
+    Qwen2, takes U+017F for no s, reads an older Unicode than 16.0, and keeps merging apart what a byte without a token
+    stood between."""
+    missing = missing_bytes(v)
+
+    def agreed(c):
+        newer = unicodedata.category(c) == "Cn" and unicodedata2.category(c) != "Cn"
+        return c != "\u017f" and not newer and not missing.intersection(c.encode("utf-8", "surrogateescape"))
+
+    def keep(document):
+        text = document.decode("utf-8", "surrogateescape")
+        text = unicodedata.normalize("NFC", text) if v.pre == "qwen2" else text
+        return "".join(filter(agreed, text)).encode("utf-8", "surrogateescape")
+
+    return keep
 
 
 class LlamaTokenize:

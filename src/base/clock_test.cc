@@ -33,6 +33,22 @@ TEST(ManualClock, StandsStillUntilAdvancedAndMovesBothTimes) {
   EXPECT_DOUBLE_EQ(ToSeconds(clock.Now()), 1.5);
 }
 
+TEST(ManualClock, SleepingJumpsForwardAndNeverBack) {
+  ManualClock clock;
+  clock.SleepUntil(seconds(5));
+  EXPECT_EQ(clock.Now(), seconds(5));
+  clock.SleepUntil(seconds(3));
+  EXPECT_EQ(clock.Now(), seconds(5));
+}
+
+TEST(SteadyClock, SleepingReturnsNoEarlierThanAsked) {
+  SteadyClock clock;
+  const Nanos moment = clock.Now() + milliseconds(2);
+  clock.SleepUntil(moment);
+  EXPECT_GE(clock.Now(), moment);
+  clock.SleepUntil(Nanos(0));
+}
+
 TEST(DeadlineIn, AnEndlessWaitDoesNotOverflow) {
   const auto soon = DeadlineIn(seconds(1));
   const auto never = DeadlineIn(Nanos::max());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "base/json_syntax.h"
 #include "base/utf8.h"
 
 namespace cachalot {
@@ -39,9 +40,11 @@ const std::string* FindDuplicate(const Json::Object& object) {
   return found == keys.end() ? nullptr : *found;
 }
 
+constexpr const char* kHalfSurrogate = "a \\u escape is half of a surrogate pair";
+
 // Copies a string out of the DOM. The parser lets an escaped lone surrogate (\udc00) through, which is not UTF-8.
 Result<std::string> ConvertString(std::string_view text) {
-  if (FindInvalidUtf8(text) != std::string_view::npos) return Invalid("a \\u escape is half of a surrogate pair");
+  if (FindInvalidUtf8(text) != std::string_view::npos) return Invalid(kHalfSurrogate);
   return std::string(text);
 }
 
@@ -129,6 +132,8 @@ Result<Json> ParsePadded(const simdjson::padded_string& padded, simdjson::error_
   *error = parser.parse(padded).get(root);
   if (*error == simdjson::SUCCESS) return Convert(root, 0);
   if (*error == simdjson::DEPTH_ERROR) return TooDeep();
+  if (*error == simdjson::NUMBER_ERROR) return Invalid("a number is out of range");
+  if (*error == simdjson::STRING_ERROR) return Invalid(kHalfSurrogate);
   return Invalid(simdjson::error_message(*error));
 }
 
@@ -215,8 +220,11 @@ Result<Json> ParseJson(std::string_view text) {
   if (error == simdjson::NUMBER_ERROR) {
     parsed = ParsePadded(simdjson::padded_string(WithLongIntegersAsDoubles(text)), &error);
   }
-  if (!parsed.ok()) return parsed.status().Annotate("invalid JSON");
-  return parsed;
+  if (parsed.ok()) return parsed;
+  if (const std::optional<JsonSyntaxError> found = FindJsonSyntaxError(text)) {
+    return Invalid(fmt::format("invalid JSON: expected {} at byte {}", found->expected, found->offset));
+  }
+  return parsed.status().Annotate("invalid JSON");
 }
 
 void JsonWriter::Separate() {

@@ -81,8 +81,9 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   }
   model->executor =
       exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
+  model->sampler.emplace(*model->kernels);
   model->engine =
-      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->kernels);
+      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler);
   return OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "exec/cpu/cpu_model.h"
 #include "exec/device_memory.h"
 #include "exec/executor.h"
+#include "exec/sampler.h"
 #include "kernels/kernel_table.h"
 #include "kv/budget.h"
 #include "text/chat_template.h"
@@ -43,6 +44,7 @@ struct LoadedModel {
   SteadyClock clock;
   std::unique_ptr<exec::DeviceMemory> memory;
   std::unique_ptr<exec::Executor> executor;
+  std::optional<exec::Sampler> sampler;
   std::unique_ptr<engine::Engine> engine;
 };
 

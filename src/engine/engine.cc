@@ -11,8 +11,8 @@
 namespace cachalot::engine {
 
 Engine::Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory,
-               const kernels::KernelTable& samples_with)
-    : state_(std::make_unique<State>(options, executor, memory, samples_with)) {}
+               exec::Sampler& sampler)
+    : state_(std::make_unique<State>(options, executor, memory, sampler)) {}
 
 Engine::~Engine() = default;
 

@@ -1,7 +1,7 @@
 // Engine is the deterministic heart: one Step takes arrivals, cancels and the time, runs the model once, and returns
 // what every client must be told.
 // Threads:   owned by the engine thread (EngineLoop).
-// Ownership: owns requests, sequences and KV accounting; borrows the executor and the device memory.
+// Ownership: owns requests, sequences and KV accounting; borrows executor, device memory and sampler.
 // Invariant: equal inputs give equal outputs; an admitted request finishes; a failed step leaves committed KV as it
 //            was; a cancelled request's blocks are free when the Step that saw the cancel returns.
 // Cost:      one Run of the executor per Step, plus work linear in the running sequences.
@@ -17,10 +17,8 @@
 namespace cachalot::exec {
 class DeviceMemory;
 class Executor;
+class Sampler;
 }  // namespace cachalot::exec
-namespace cachalot::kernels {
-struct KernelTable;
-}
 namespace cachalot::kv {
 struct KvSnapshot;
 }
@@ -73,9 +71,8 @@ struct StepOutput {
 
 class Engine {
  public:
-  // `samples_with` is the kernel table of the sampler. All three must outlive the engine.
-  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory,
-         const kernels::KernelTable& samples_with);
+  // All three must outlive the engine.
+  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory, exec::Sampler& sampler);
   ~Engine();
 
   StepOutput Step(StepInput input);

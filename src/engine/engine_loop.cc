@@ -1,6 +1,7 @@
 #include "engine/engine_loop.h"
 
 #include <atomic>
+#include <deque>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -28,7 +29,8 @@ struct EngineLoop::State {
   Clock& clock;
   const Sink sink;
   Queue<Message> messages;
-  bool drain_asked = false;  // engine thread only
+  std::deque<Message> backlog;    // taken from the queue, not yet given to a step; engine thread only
+  bool drain_after_step = false;  // engine thread only
   std::atomic<bool> drained{false};
   std::thread thread;
 };
@@ -51,35 +53,42 @@ void EngineLoop::Stop() {
 }
 
 bool EngineLoop::State::TakeMessages(StepInput* input) {
-  const auto take = [&](Message message) {
+  if (backlog.empty() && engine.idle()) {
+    std::optional<Message> first = messages.WaitPop();
+    if (!first) return false;
+    backlog.push_back(std::move(*first));
+  }
+  for (Message& message : messages.Drain()) backlog.push_back(std::move(message));
+
+  while (!backlog.empty() && !drain_after_step) {
+    Message message = std::move(backlog.front());
+    backlog.pop_front();
     if (auto* request = std::get_if<GenerateRequest>(&message)) {
       input->arrivals.push_back(std::move(*request));
     } else if (const auto* id = std::get_if<RequestId>(&message)) {
       input->cancels.push_back(*id);
     } else {
-      engine.Drain();
-      drain_asked = true;
+      drain_after_step = true;  // what came before it still arrives
     }
-  };
-  if (engine.idle()) {
-    std::optional<Message> first = messages.WaitPop();
-    if (!first) return false;
-    take(std::move(*first));
   }
-  for (Message& message : messages.Drain()) take(std::move(message));
   return !messages.closed();
 }
 
 void EngineLoop::State::Main() {
   SetDefaultFpEnv();
   StepInput input;
+  bool draining = false;
   while (TakeMessages(&input)) {
     input.now = clock.Now();
     StepOutput output = engine.Step(std::exchange(input, {}));
     const bool says_something = !output.rejections.empty() || !output.prompts.empty() || !output.tokens.empty() ||
                                 !output.finishes.empty();
     if (says_something) sink(std::move(output));
-    if (drain_asked && engine.idle()) drained.store(true, std::memory_order_release);
+    if (std::exchange(drain_after_step, false)) {
+      engine.Drain();
+      draining = true;
+    }
+    if (draining && engine.idle()) drained.store(true, std::memory_order_release);
   }
 }
 

@@ -48,11 +48,11 @@ struct Candidate {
 
 struct Engine::State {
   State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
-        const kernels::KernelTable& kernels)
+        exec::Sampler& sampler_in)
       : options(options_in),
         executor(executor_in),
         memory(memory_in),
-        sampler(kernels),
+        sampler(sampler_in),
         kv(kv::GeometryOf(executor_in.layout(), memory_in.slots())),
         budget(memory_in.slots()) {}
 
@@ -82,7 +82,7 @@ struct Engine::State {
   const EngineOptions options;
   exec::Executor& executor;
   exec::DeviceMemory& memory;
-  exec::Sampler sampler;
+  exec::Sampler& sampler;
   kv::KvManager kv;
   kv::SlotBudget budget;
   std::deque<GenerateRequest> waiting;

@@ -12,10 +12,12 @@
 
 #include "base/ids.h"
 #include "base/sampling.h"
+#include "exec/token_distribution.h"
 
 namespace cachalot::kernels {
 struct KernelTable;
-}
+struct LogSumExp;
+}  // namespace cachalot::kernels
 
 namespace cachalot::exec {
 
@@ -31,15 +33,28 @@ class Sampler {
  public:
   explicit Sampler(const kernels::KernelTable& kernels) : kernels_(kernels) {}
 
+  // Requires at least one logit, no problem in `params` for that vocabulary, and tokens inside it.
+  // A NaN logit is never chosen unless all are NaN, which gives token 0; +inf outdoes everything finite.
   SampledToken Sample(const SamplingParams& params, const SampleInput& input);
 
-  // Logprob of a given token and the best `top` ones of a row of raw logits (echoed prompts, perplexity).
+  // Logprob of a given token and the best `top` ones of a row of raw logits (echoed prompts, perplexity). NaN logits
+  // are left out; a token that is one, or that is -inf, has logprob -inf.
   SampledToken Score(std::span<const float> logits, TokenId token, uint32_t top);
 
  private:
+  std::span<const float> Adjust(const SamplingParams& params, const SampleInput& input);
+  void Penalise(const SamplingParams& params, const SampleInput& input);
+  void MarkSeen(TokenId token, uint32_t occurrences);
+  TokenId Draw(const SamplingParams& params, const SampleInput& input, std::span<const float> scores, float best);
+  kernels::LogSumExp Normaliser(std::span<const float> logits);
+
   const kernels::KernelTable& kernels_;
-  std::vector<float> scores_;
-  std::vector<TokenId> order_;
+  std::vector<float> scores_;          // logits after bias and penalties
+  std::vector<float> weights_;         // exp of the shifted, scaled scores
+  std::vector<uint32_t> occurrences_;  // by token, in the output; all zero between calls
+  std::vector<TokenId> seen_;          // tokens of prompt and output, each once
+  std::vector<bool> is_seen_;          // by token; all false between calls
+  TokenDistribution distribution_;
 };
 
 }  // namespace cachalot::exec

@@ -11,6 +11,7 @@ constexpr uint32_t kScoreRows = 6;
 constexpr int ScoreTilesAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
 constexpr uint32_t kValueRows = 6;
 constexpr int ValueVecsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+constexpr bool kReloadFactors = true;
 
 }  // namespace
 
@@ -18,6 +19,7 @@ constexpr int ValueVecsAtOnce(int rows) { return rows == 1 ? 4 : rows <= 3 ? 2 :
 // In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/attention_tile-inl.h"
+#include "kernels/attention_block-inl.h"
 #include "kernels/attention-inl.h"
 
 }  // namespace isa_avx2

@@ -10,6 +10,7 @@ constexpr uint32_t kScoreRows = 1;
 constexpr int ScoreTilesAtOnce(int) { return 1; }
 constexpr uint32_t kValueRows = 1;
 constexpr int ValueVecsAtOnce(int) { return 1; }
+constexpr bool kReloadFactors = false;
 
 }  // namespace
 
@@ -17,6 +18,7 @@ constexpr int ValueVecsAtOnce(int) { return 1; }
 // In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/attention_tile-inl.h"
+#include "kernels/attention_block-inl.h"
 #include "kernels/attention-inl.h"
 
 }  // namespace isa_scalar

@@ -5,14 +5,15 @@
 // Cost:      bound by fma throughput once kScoreRows query vectors share a load; else by converting K and V.
 //
 // Included inside a namespace after simd-inl.h, in a file that defines
-//   kScoreRows, ScoreTilesAtOnce(rows): accumulators rows * tiles of the score kernel, tiles a power of two
-//   kValueRows, ValueVecsAtOnce(rows): accumulators rows * vectors of the value kernel, vectors a power of two
+//   kScoreRows, ScoreTilesAtOnce(rows): sums rows * tiles of the score kernel, tiles a power of two
+//   kValueRows, ValueVecsAtOnce(rows): sums rows * vectors of the value kernel, vectors a power of two
+//   kReloadFactors: load factors anew for each vector rather than keep them in registers that the sums need
 
 namespace {
 
-constexpr uint32_t kTile = 16;        // positions
-constexpr uint32_t kSplit = 256;      // positions
-constexpr uint32_t kTilesAtOnce = 16;  // most tiles that one job covers
+constexpr uint32_t kTile = 16;         // positions
+constexpr uint32_t kSplit = 256;       // positions
+constexpr uint32_t kTilesAtOnce = 16;  // most tiles of one job
 
 // How K and V elements of one type are read and written.
 struct F32Cells {
@@ -31,55 +32,84 @@ struct Bf16Cells {
   static inline void StoreCells(uint16_t* p, Vec a) { StoreBf16(p, a); }
 };
 
-inline Vec PlainNan(Vec a) { return Select(Equal(a, a), a, FromBits(ISet(0x7fc00000))); }
-
 // Consecutive tiles of one KV head.
 template <class Cells>
 struct Tiles {
   uint32_t count = 0;
-  uint64_t key_stride = 0;                            // cells from one dimension to the next
-  uint64_t value_stride = 0;                          // cells from one position to the next
-  const typename Cells::Cell* keys[kTilesAtOnce];    // [head_dim][16 of key_stride]
-  const typename Cells::Cell* values[kTilesAtOnce];  // [16][head_dim of value_stride]
+  uint64_t key_stride = 0;                           // cells from one dimension to the next
+  uint64_t value_stride = 0;                         // cells from one position to the next
+  const typename Cells::Cell* keys[kTilesAtOnce];    // [dims][16 of key_stride]
+  const typename Cells::Cell* values[kTilesAtOnce];  // [16][dims of value_stride]
 };
 
-// scores[tile][row][lane] = q[row] . key of (tile, lane).
+// What the job after this one reads, per tile: 16 * dims cells in rows of 16, fetched while the job runs. Blocks lie
+// scattered, so the processor's own prefetchers see only the length of one; this gives a third of cold decode time.
+struct Ahead {
+  const std::byte* from[kTilesAtOnce];
+  uint64_t step = 0;  // bytes from row to row
+};
+
+// scores[tile][row][lane] = the score so far, or 0, then an fma chain over `dims` dimensions.
 struct ScoreJob {
-  const float* q = nullptr;  // [head_dim][row of q_stride]
+  const float* q = nullptr;  // [dims][row of q_stride]
   uint32_t q_stride = 0;
-  uint32_t head_dim = 0;
+  uint32_t dims = 0;
+  bool resume = false;
   float* scores = nullptr;   // [tile of tile_stride][row][16]
   uint32_t tile_stride = 0;
+  const Ahead* ahead = nullptr;
 };
 
+// out[row] = out[row] * decay[tile][row], then an fma chain of weights[tile][row][lane] * value of (tile, lane) over
+// the lanes in [begin, end); tile after tile.
+struct ValueJob {
+  const float* weights = nullptr;  // [tile of tile_stride][row][16]
+  uint32_t tile_stride = 0;
+  const float* decay = nullptr;    // [tile of decay_stride][row]
+  uint32_t decay_stride = 0;
+  uint32_t begin = 0, end = kTile;
+  uint32_t dims = 0;               // a multiple of 16
+  float* out = nullptr;            // [row][dims]
+  const Ahead* ahead = nullptr;
+};
+
+// Hides that p is what it was, so that nothing loaded through it is kept in a register.
+inline void Forget(const float*& p) { __asm__("" : "+r"(p)); }
+
 template <class Cells, int R, int T>
-void ScoreTiles(const ScoreJob& job, const Tiles<Cells>& tiles, uint32_t first_tile) {
+[[gnu::noinline]] void ScoreTiles(const ScoreJob& job, const Tiles<Cells>& tiles, uint32_t first_tile) {
+  const uint64_t q_stride = job.q_stride, key_stride = tiles.key_stride, tile_stride = job.tile_stride;
+  const uint64_t ahead_step = job.ahead->step;
+  float* const scores = job.scores + first_tile * tile_stride;
+  const typename Cells::Cell* keys[T];
+  const std::byte* ahead[T];
   Vec sums[R][T];
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
+  for (int t = 0; t < T; ++t) {
+    keys[t] = tiles.keys[first_tile + t];
+    ahead[t] = job.ahead->from[first_tile + t];
 #pragma GCC unroll 16
-    for (int t = 0; t < T; ++t) sums[r][t] = Zero();
+    for (int r = 0; r < R; ++r) sums[r][t] = job.resume ? Load(scores + tile_stride * t + 16 * r) : Zero();
   }
-  const typename Cells::Cell* keys[T];
-#pragma GCC unroll 16
-  for (int t = 0; t < T; ++t) keys[t] = tiles.keys[first_tile + t];
   const float* q = job.q;
-  uint64_t offset = 0;
-  for (uint32_t d = 0; d < job.head_dim; ++d) {
+  uint64_t offset = 0, ahead_offset = 0;
+  for (uint32_t d = job.dims; d > 0; --d) {
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) {
+      __builtin_prefetch(ahead[t] + ahead_offset);
+      if constexpr (kReloadFactors) Forget(q);
       const Vec key = Cells::LoadCells(keys[t] + offset);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) sums[r][t] = Fma(Set(q[r]), key, sums[r][t]);
     }
-    q += job.q_stride;
-    offset += tiles.key_stride;
+    q += q_stride;
+    offset += key_stride;
+    ahead_offset += ahead_step;
   }
-  float* scores = job.scores + uint64_t{first_tile} * job.tile_stride;
 #pragma GCC unroll 16
   for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) Store(scores + uint64_t{job.tile_stride} * t + 16 * r, sums[r][t]);
+    for (int r = 0; r < R; ++r) Store(scores + tile_stride * t + 16 * r, sums[r][t]);
   }
 }
 
@@ -98,27 +128,43 @@ void ScoreRows(uint32_t rows, const ScoreJob& job, const Tiles<Cells>& tiles) {
   ScoreTilesFrom<Cells, R, ScoreTilesAtOnce(R)>(job, tiles, 0);
 }
 
-// out[row] = out[row] * decay[tile][row], then out[row] += weights[tile][row][lane] * value of (tile, lane), lanes in
-// [begin, end) ascending; tile after tile.
-struct ValueJob {
-  const float* weights = nullptr;  // [tile of tile_stride][row][16]
-  uint32_t tile_stride = 0;
-  const float* decay = nullptr;    // [tile of decay_stride][row]
-  uint32_t decay_stride = 0;
-  uint32_t begin = 0, end = kTile;
-  float* out = nullptr;            // [row of out_stride]
-  uint32_t out_stride = 0;
-};
-
+// sums[row][vector] = fma(weights[row], value[vector], sums[row][vector]).
 template <class Cells, int R, int D>
-void SumValueVecs(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first_dim) {
+inline void AddValueRow(const float* weights, const typename Cells::Cell* value, Vec (&sums)[R][D]) {
+  if constexpr (kReloadFactors) {
+#pragma GCC unroll 16
+    for (int i = 0; i < D; ++i) {
+      Forget(weights);
+      const Vec v = Cells::LoadCells(value + 16 * i);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) sums[r][i] = Fma(Set(weights[16 * r]), v, sums[r][i]);
+    }
+  } else {
+    Vec v[D];
+#pragma GCC unroll 16
+    for (int i = 0; i < D; ++i) v[i] = Cells::LoadCells(value + 16 * i);
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const Vec weight = Set(weights[16 * r]);
+#pragma GCC unroll 16
+      for (int i = 0; i < D; ++i) sums[r][i] = Fma(weight, v[i], sums[r][i]);
+    }
+  }
+}
+
+// D vectors of dimensions from first_dim on.
+template <class Cells, int R, int D>
+[[gnu::noinline]] void SumValueVecs(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first_dim) {
+  const uint64_t dims = job.dims, value_stride = tiles.value_stride, ahead_step = job.ahead->step;
+  const uint32_t begin = job.begin, lanes = job.end - job.begin, tile_count = tiles.count;
+  float* const out = job.out + first_dim;
   Vec sums[R][D];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 16
-    for (int i = 0; i < D; ++i) sums[r][i] = Load(job.out + uint64_t{job.out_stride} * r + first_dim + 16 * i);
+    for (int i = 0; i < D; ++i) sums[r][i] = Load(out + dims * r + 16 * i);
   }
-  for (uint32_t tile = 0; tile < tiles.count; ++tile) {
+  for (uint32_t tile = 0; tile < tile_count; ++tile) {
     const float* decay = job.decay + uint64_t{job.decay_stride} * tile;
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
@@ -126,41 +172,38 @@ void SumValueVecs(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first
 #pragma GCC unroll 16
       for (int i = 0; i < D; ++i) sums[r][i] = Mul(sums[r][i], factor);
     }
-    const float* weights = job.weights + uint64_t{job.tile_stride} * tile;
-    const typename Cells::Cell* value = tiles.values[tile] + job.begin * tiles.value_stride + first_dim;
-    for (uint32_t lane = job.begin; lane < job.end; ++lane) {
-      Vec v[D];
+    const float* weights = job.weights + uint64_t{job.tile_stride} * tile + begin;
+    const typename Cells::Cell* value = tiles.values[tile] + begin * value_stride + first_dim;
+    const std::byte* ahead = job.ahead->from[tile] + first_dim / 16 * ahead_step;
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
 #pragma GCC unroll 16
-      for (int i = 0; i < D; ++i) v[i] = Cells::LoadCells(value + 16 * i);
-#pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const Vec weight = Set(weights[16 * r + lane]);
-#pragma GCC unroll 16
-        for (int i = 0; i < D; ++i) sums[r][i] = Fma(weight, v[i], sums[r][i]);
-      }
-      value += tiles.value_stride;
+      for (int i = 0; i < D; ++i) __builtin_prefetch(ahead + i * ahead_step);
+      AddValueRow<Cells, R, D>(weights, value, sums);
+      value += value_stride;
+      ahead += dims / 16 * ahead_step;
+      ++weights;
     }
   }
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 16
-    for (int i = 0; i < D; ++i) Store(job.out + uint64_t{job.out_stride} * r + first_dim + 16 * i, sums[r][i]);
+    for (int i = 0; i < D; ++i) Store(out + dims * r + 16 * i, sums[r][i]);
   }
 }
 
 // All dimensions from first_dim on, D vectors at once while they last, then D/2, ...
 template <class Cells, int R, int D>
-void SumValueDims(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first_dim, uint32_t padded_dim) {
-  for (; first_dim + 16 * D <= padded_dim; first_dim += 16 * D) SumValueVecs<Cells, R, D>(job, tiles, first_dim);
-  if constexpr (D > 1) SumValueDims<Cells, R, D / 2>(job, tiles, first_dim, padded_dim);
+void SumValueVecsFrom(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first_dim) {
+  for (; first_dim + 16 * D <= job.dims; first_dim += 16 * D) SumValueVecs<Cells, R, D>(job, tiles, first_dim);
+  if constexpr (D > 1) SumValueVecsFrom<Cells, R, D / 2>(job, tiles, first_dim);
 }
 
 template <class Cells, int R = kValueRows>
-void SumValueRows(uint32_t rows, const ValueJob& job, const Tiles<Cells>& tiles, uint32_t padded_dim) {
+void SumValueRows(uint32_t rows, const ValueJob& job, const Tiles<Cells>& tiles) {
   if constexpr (R > 1) {
-    if (rows < R) return SumValueRows<Cells, R - 1>(rows, job, tiles, padded_dim);
+    if (rows < R) return SumValueRows<Cells, R - 1>(rows, job, tiles);
   }
-  SumValueDims<Cells, R, ValueVecsAtOnce(R)>(job, tiles, 0, padded_dim);
+  SumValueVecsFrom<Cells, R, ValueVecsAtOnce(R)>(job, tiles, 0);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 // Cost:      linear, scalar; used at load time and for embedding rows, not in matmul.
 #pragma once
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 
 #include "base/tensor_type.h"
 

@@ -39,7 +39,8 @@ TEST(Dequantize, EqualsTheGgufPackageOnEveryTypeBitForBit) {
     std::vector<float> got(count);
     Dequantize(type, reinterpret_cast<const std::byte*>(blocks.data()), count, got.data());
     for (size_t i = 0; i < count; ++i) {
-      const uint32_t bits = uint32_t{words[4 * i]} << 24 | words[4 * i + 1] << 16 | words[4 * i + 2] << 8 | words[4 * i + 3];
+      const uint32_t bits =
+          uint32_t{words[4 * i]} << 24 | words[4 * i + 1] << 16 | words[4 * i + 2] << 8 | words[4 * i + 3];
       const float want = std::bit_cast<float>(bits);
       if (std::isnan(want)) {
         EXPECT_TRUE(std::isnan(got[i])) << i;

@@ -82,7 +82,8 @@ Result<const KernelTable*> SelectTable(std::string_view isa) {
   const Tables& all = AllTables();
   for (size_t i = 0; i < all.built_count; ++i) {
     if (isa == all.built[i].isa) {
-      return Invalid("instruction set " + std::string(isa) + ": this machine lacks it; it can run " + NamesOf(runnable));
+      return Invalid("instruction set " + std::string(isa) + ": this machine lacks it; it can run " +
+                     NamesOf(runnable));
     }
   }
   return Invalid("instruction set \"" + std::string(isa) + "\": unknown; expected auto or one of " + NamesOf(runnable));

@@ -1,16 +1,15 @@
 // Matmul over panels, written once over the vector traits (simd-inl.h says how it is included) and over the byte traits
 // that each matmul_<isa>.cc defines:
-//   Bytes: 64 bytes; LoadBytes StoreBytes LowNibbles HighNibbles Or
+//   Bytes: 64 bytes   LoadBytes StoreBytes (aligned) LowNibbles HighNibbles Or
 //   TopBits<position, mask>(b): ((b >> position) & mask) << 4 in each byte
-//   LoadU8 LoadI8: 16 bytes to Vec
 //   LoadU8 LoadI8: 16 bytes to Vec   StoreInt8: an Int within [-128, 127] to 16 bytes
 //   HalfSums(values): the sums of 16 and 16 values as QuantisedRows keeps them
-//   AddPairDot<a, b>(sum, pair): sum + a * (low half of *pair) + b * (high half of *pair)
-//   Dots<S, R, first, last>(w, group, x, stride, sum): sum[r] = the exact dot of chunks [first, last] of each weight row's
-//     group with row r of x, where a weight counts as its unsigned value minus kDotBias<S>
-//   Tiles that fit the registers: up to kQuantSmallRows / kFloatSmallRows rows, weights go straight through registers
-//     (SmallPanels(rows) panels at a time for floats); more rows are cut into blocks of kQuantRows, or of kFloatRows by
-//     kFloatPanels panels.
+//   Dots<S, R, P, first, last>(w, group, x, stride, start, dots): dots[r][p] = start[r * kSlabGroups] + the integer dot
+//     of steps 2*first to 2*last + 1 of the group of each weight row of panel p with row r of x, exact. A weight counts
+//     as its unsigned value minus kDotBias<S>; where that is its true value, start is not read.
+//   Tiles that fit the registers: up to kQuantSmallRows or kFloatSmallRows rows the weights go straight through
+//     registers (SmallPanels(rows) panels at a time for floats); more rows are cut into blocks of QuantRowsOf(format)
+//     by kQuantPanels panels, or of kFloatRows by kFloatPanels. kSlabGroups: groups unpacked at once.
 
 namespace {
 
@@ -59,13 +58,21 @@ inline void StoreTile(const TileOut& out, const Vec (&acc)[R][P]) {
 inline uint32_t LeastOf(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 // Lanes of panel `panel` that are rows of the matrix.
-inline uint32_t LanesOf(const PanelView& w, uint32_t panel) {
-  return LeastOf(kPanelRows, w.rows - panel * kPanelRows);
-}
+inline uint32_t LanesOf(const PanelView& w, uint32_t panel) { return LeastOf(kPanelRows, w.rows - panel * kPanelRows); }
 
 // The first of the rows of block `index` when `rows` are cut into `blocks` that differ by one at most.
 inline uint32_t BlockStart(uint32_t rows, uint32_t blocks, uint32_t index) {
   return static_cast<uint32_t>(uint64_t{rows} * index / blocks);
+}
+
+// The fewest rows that a block has when more than `above` rows are cut into blocks of at most `most`.
+constexpr uint32_t LeastBlock(uint32_t above, uint32_t most) {
+  uint32_t least = most > 1 ? most - 1 : 1;  // from most * most rows on
+  for (uint32_t rows = above + 1; rows < most * most; ++rows) {
+    const uint32_t block = rows / ((rows + most - 1) / most);
+    if (block < least) least = block;
+  }
+  return least;
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // Ownership: none: plain pointers; nothing is allocated.
 // Invariant: each output is one chain over ascending columns (packed_matrix.h), so it does not depend on the number of
 //            rows, the panel range or the instruction set. NaNs are equal as NaNs, not in their payload.
-// Cost:      matmul reads each panel of the range once from memory; up to 32 KiB of stack.
+// Cost:      matmul reads each panel of the range once from memory; up to 64 KiB of stack.
 #pragma once
 
 #include <cstdint>

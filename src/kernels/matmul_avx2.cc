@@ -7,12 +7,15 @@ namespace cachalot::kernels::isa_avx2 {
 
 namespace {
 
+inline constexpr uint32_t kSlabGroups = 32;  // 16 KiB of weights per panel
+
 struct Bytes {
   __m256i lo, hi;
 };
 
 inline constexpr uint32_t kQuantSmallRows = 4;
-inline constexpr uint32_t kQuantRows = 4;
+inline constexpr uint32_t kQuantPanels = 1;
+constexpr int QuantRowsOf(ScaleKind) { return 4; }
 inline constexpr uint32_t kFloatSmallRows = 4;
 inline constexpr uint32_t kFloatRows = 6;
 inline constexpr uint32_t kFloatPanels = 1;
@@ -66,13 +69,6 @@ inline int32_t HalfSums(const int8_t* values) {
   const uint32_t high = static_cast<uint32_t>(_mm256_extract_epi32(ones, 4));
   return static_cast<int32_t>((high << 16) | (low & 0xffffu));
 }
-template <int low, int high>
-inline Int AddPairDot(Int sum, const int32_t* pair) {
-  constexpr int32_t kWeights = static_cast<int32_t>((uint32_t(high) << 16) | (uint32_t(low) & 0xffffu));
-  const __m256i dot = _mm256_madd_epi16(_mm256_set1_epi32(kWeights), _mm256_set1_epi32(*pair));
-  return {_mm256_add_epi32(sum.lo, dot), _mm256_add_epi32(sum.hi, dot)};
-}
-
 // Products of unsigned weights below 64 with values in [-127, 127] are summed in 16 bits. A chunk adds four to a lane;
 // this many chunks stay below 2^15. None for 8-bit weights: those are taken as signed, their sign moved to x.
 template <class S>
@@ -86,48 +82,52 @@ inline __m256i FourOf(const int8_t* x) {
   return _mm256_set1_epi32(four);
 }
 
-// sum += 16-bit dots of chunks [chunk, end).
+// Keeps the chain of sums as written: reassociated, all its terms would be alive at once and spill.
+inline void KeepChain(Int& sum) { asm("" : "+x"(sum.lo), "+x"(sum.hi)); }
+
+template <int R>
+inline void AddWordStep(const Bytes& weights, const int8_t* x, uint64_t stride, Int (&words)[R]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const __m256i four = FourOf(x + r * stride);
+    words[r].lo = _mm256_add_epi16(words[r].lo, _mm256_maddubs_epi16(weights.lo, four));
+    words[r].hi = _mm256_add_epi16(words[r].hi, _mm256_maddubs_epi16(weights.hi, four));
+    KeepChain(words[r]);
+  }
+}
+// words += 16-bit dots of chunks [chunk, end).
 template <class S, int R, int chunk, int end>
-inline void AddChunks(const S& w, uint64_t group, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+inline void AddChunks(const S& w, uint32_t group, const int8_t* x, uint64_t stride, Int (&words)[R]) {
   Bytes even, odd;
-  w.template Steps<chunk>(group, even, odd);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    const __m256i four = FourOf(x + r * stride + 8 * chunk);
-    sum[r].lo = _mm256_add_epi16(sum[r].lo, _mm256_maddubs_epi16(even.lo, four));
-    sum[r].hi = _mm256_add_epi16(sum[r].hi, _mm256_maddubs_epi16(even.hi, four));
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    const __m256i four = FourOf(x + r * stride + 8 * chunk + 4);
-    sum[r].lo = _mm256_add_epi16(sum[r].lo, _mm256_maddubs_epi16(odd.lo, four));
-    sum[r].hi = _mm256_add_epi16(sum[r].hi, _mm256_maddubs_epi16(odd.hi, four));
-  }
-  if constexpr (chunk + 1 < end) AddChunks<S, R, chunk + 1, end>(w, group, x, stride, sum);
+  w.template Steps<chunk>(0, group, even, odd);
+  AddWordStep(even, x + 8 * chunk, stride, words);
+  AddWordStep(odd, x + 8 * chunk + 4, stride, words);
+  if constexpr (chunk + 1 < end) AddChunks<S, R, chunk + 1, end>(w, group, x, stride, words);
 }
 
 inline __m256i SignedDot(__m256i magnitude, __m256i weights, __m256i four) {
   return PairSums(_mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(four, weights)));
 }
 template <int R>
-inline void AddSignedStep(Bytes biased, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+inline void AddSignedStep(Bytes biased, const int8_t* x, uint64_t stride, Int (&sum)[R][1]) {
   const __m256i bias = _mm256_set1_epi8(-128);
   const Bytes w{_mm256_xor_si256(biased.lo, bias), _mm256_xor_si256(biased.hi, bias)};
   const Bytes magnitude{_mm256_abs_epi8(w.lo), _mm256_abs_epi8(w.hi)};  // 128 as unsigned
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const __m256i four = FourOf(x + r * stride);
-    sum[r].lo = _mm256_add_epi32(sum[r].lo, SignedDot(magnitude.lo, w.lo, four));
-    sum[r].hi = _mm256_add_epi32(sum[r].hi, SignedDot(magnitude.hi, w.hi, four));
+    sum[r][0].lo = _mm256_add_epi32(sum[r][0].lo, SignedDot(magnitude.lo, w.lo, four));
+    sum[r][0].hi = _mm256_add_epi32(sum[r][0].hi, SignedDot(magnitude.hi, w.hi, four));
+    KeepChain(sum[r][0]);
   }
 }
 
 template <class S, int R, int first, int last>
-inline void AddDots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+inline void AddDots(const S& w, uint32_t group, const int8_t* x, uint64_t stride, Int (&sum)[R][1]) {
   constexpr int kNext = kChunksPerSum<S> == 0 ? first + 1 : first + kChunksPerSum<S>;
   if constexpr (kChunksPerSum<S> == 0) {
     Bytes even, odd;
-    w.template Steps<first>(group, even, odd);
+    w.template Steps<first>(0, group, even, odd);
     AddSignedStep(even, x + 8 * first, stride, sum);
     AddSignedStep(odd, x + 8 * first + 4, stride, sum);
   } else {
@@ -136,15 +136,21 @@ inline void AddDots(const S& w, uint64_t group, const int8_t* x, uint64_t stride
     for (int r = 0; r < R; ++r) words[r] = ISet(0);
     AddChunks<S, R, first, (kNext <= last ? kNext : last + 1)>(w, group, x, stride, words);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum[r] = IAdd(sum[r], {PairSums(words[r].lo), PairSums(words[r].hi)});
+    for (int r = 0; r < R; ++r) sum[r][0] = IAdd(sum[r][0], {PairSums(words[r].lo), PairSums(words[r].hi)});
   }
   if constexpr (kNext <= last) AddDots<S, R, kNext, last>(w, group, x, stride, sum);
 }
-template <class S, int R, int first, int last>
-inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+template <class S, int R, int P, int first, int last>
+inline void Dots(const S& w, uint32_t group, const int8_t* x, uint64_t stride, const int32_t* start,
+                 Int (&dots)[R][P]) {
+  static_assert(P == 1);
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r] = ISet(0);
-  AddDots<S, R, first, last>(w, group, x, stride, sum);
+  for (int r = 0; r < R; ++r) dots[r][0] = ISet(0);
+  AddDots<S, R, first, last>(w, group, x, stride, dots);
+  if constexpr (S::kFormat.offset != kDotBias<S>) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) dots[r][0] = IAdd(dots[r][0], ISet(start[r * kSlabGroups]));
+  }
 }
 
 }  // namespace
@@ -152,8 +158,7 @@ inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, I
 #include "kernels/matmul-inl.h"
 #include "kernels/matmul_float-inl.h"
 #include "kernels/matmul_quant-inl.h"
-//
-#include "kernels/matmul_entry-inl.h"
+#include "kernels/matmul_table-inl.h"
 
 }  // namespace cachalot::kernels::isa_avx2
 

@@ -7,12 +7,15 @@ namespace cachalot::kernels::isa_avx512 {
 
 namespace {
 
+inline constexpr uint32_t kSlabGroups = 32;  // 16 KiB of weights per panel
+
 struct Bytes {
   __m512i v;
 };
 
-inline constexpr uint32_t kQuantSmallRows = 4;
-inline constexpr uint32_t kQuantRows = 8;
+inline constexpr uint32_t kQuantSmallRows = 8;
+inline constexpr uint32_t kQuantPanels = 2;
+constexpr int QuantRowsOf(ScaleKind kind) { return kind == ScaleKind::kSuperPair ? 4 : 6; }
 inline constexpr uint32_t kFloatSmallRows = 4;
 inline constexpr uint32_t kFloatRows = 8;
 inline constexpr uint32_t kFloatPanels = 2;
@@ -25,8 +28,8 @@ inline Bytes HighNibbles(Bytes b) { return LowNibbles({_mm512_srli_epi16(b.v, 4)
 inline Bytes Or(Bytes a, Bytes b) { return {_mm512_or_si512(a.v, b.v)}; }
 template <int position, int mask>
 inline Bytes TopBits(Bytes b) {
-  const __m512i moved =
-      position < 4 ? _mm512_slli_epi16(b.v, position < 4 ? 4 - position : 0) : _mm512_srli_epi16(b.v, position < 4 ? 0 : position - 4);
+  const __m512i moved = position < 4 ? _mm512_slli_epi16(b.v, position < 4 ? 4 - position : 0)
+                                     : _mm512_srli_epi16(b.v, position < 4 ? 0 : position - 4);
   return {_mm512_and_si512(moved, _mm512_set1_epi8(mask << 4))};
 }
 inline __m128i LoadSixteen(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
@@ -45,12 +48,6 @@ inline int32_t HalfSums(const int8_t* values) {
   const uint32_t high = static_cast<uint32_t>(_mm256_extract_epi32(ones, 4));
   return static_cast<int32_t>((high << 16) | (low & 0xffffu));
 }
-template <int low, int high>
-inline Int AddPairDot(Int sum, const int32_t* pair) {
-  constexpr int32_t kWeights = static_cast<int32_t>((uint32_t(high) << 16) | (uint32_t(low) & 0xffffu));
-  return {_mm512_dpwssd_epi32(sum.v, _mm512_set1_epi32(kWeights), _mm512_set1_epi32(*pair))};
-}
-
 template <class S>
 inline constexpr int kDotBias = 0;
 
@@ -59,20 +56,32 @@ inline __m512i FourOf(const int8_t* x) {
   __builtin_memcpy(&four, x, sizeof four);
   return _mm512_set1_epi32(four);
 }
-template <class S, int R, int first, int last>
-inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+template <int R, int P>
+inline void AddStep(const Bytes (&weights)[P], const int8_t* x, uint64_t stride, Int (&dots)[R][P]) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const __m512i four = FourOf(x + r * stride);
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) dots[r][p].v = _mm512_dpbusd_epi32(dots[r][p].v, weights[p].v, four);
+  }
+}
+template <class S, int R, int P, int first, int last>
+inline void Dots(const S& w, uint32_t group, const int8_t* x, uint64_t stride, const int32_t* start,
+                 Int (&dots)[R][P]) {
   if constexpr (first < last) {
-    Dots<S, R, first, last - 1>(w, group, x, stride, sum);
+    Dots<S, R, P, first, last - 1>(w, group, x, stride, start, dots);
   } else {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sum[r] = ISet(0);
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p) dots[r][p] = ISet(S::kFormat.offset == 0 ? 0 : start[r * kSlabGroups]);
+    }
   }
-  Bytes even, odd;
-  w.template Steps<last>(group, even, odd);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r].v = _mm512_dpbusd_epi32(sum[r].v, even.v, FourOf(x + r * stride + 8 * last));
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r].v = _mm512_dpbusd_epi32(sum[r].v, odd.v, FourOf(x + r * stride + 8 * last + 4));
+  Bytes even[P], odd[P];
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) w.template Steps<last>(p, group, even[p], odd[p]);
+  AddStep(even, x + 8 * last, stride, dots);
+  AddStep(odd, x + 8 * last + 4, stride, dots);
 }
 
 }  // namespace
@@ -80,8 +89,7 @@ inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, I
 #include "kernels/matmul-inl.h"
 #include "kernels/matmul_float-inl.h"
 #include "kernels/matmul_quant-inl.h"
-//
-#include "kernels/matmul_entry-inl.h"
+#include "kernels/matmul_table-inl.h"
 
 }  // namespace cachalot::kernels::isa_avx512
 

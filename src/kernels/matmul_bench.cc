@@ -143,8 +143,8 @@ void RunMatmul(benchmark::State& state, const KernelTable* table, TensorType typ
   state.counters["GMAC/s"] = Counter(dots * 1e-9, Counter::kIsRate);
   state.counters["GB/s"] = Counter(static_cast<double>(matrix->bytes()) * iterations * 1e-9, Counter::kIsRate);
   if (peaks[key] > 0) state.counters["of_peak"] = Counter(dots / peaks[key], Counter::kIsRate);
-  state.counters["of_stream"] =
-      Counter(static_cast<double>(matrix->bytes()) * iterations / StreamOf(matrix->view(), matrix->bytes()), Counter::kIsRate);
+  state.counters["of_stream"] = Counter(
+      static_cast<double>(matrix->bytes()) * iterations / StreamOf(matrix->view(), matrix->bytes()), Counter::kIsRate);
 }
 
 void RunQuantizeRows(benchmark::State& state, const KernelTable* table) {
@@ -156,7 +156,8 @@ void RunQuantizeRows(benchmark::State& state, const KernelTable* table) {
     table->quantize_rows(x.data(), 1, 576, {values, scales, sums});
     benchmark::DoNotOptimize(values);
   }
-  state.counters["values/s"] = benchmark::Counter(576.0 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["values/s"] =
+      benchmark::Counter(576.0 * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 bool RegisterAll() {

@@ -47,10 +47,10 @@ inline void FloatTile(const FloatWeights& w, const FloatRows& x, const TileOut& 
   StoreTile(out, acc);
 }
 
-// A tile of `rows` rows, 1 <= rows <= R.
+// A tile of `rows` rows, a block of MatmulFloat's large case.
 template <TensorType kType, int R, int P>
 inline void FloatTileOf(uint32_t rows, const FloatWeights& w, const FloatRows& x, const TileOut& out) {
-  if constexpr (R > 1) {
+  if constexpr (R > LeastBlock(kFloatSmallRows, kFloatRows)) {
     if (rows < R) return FloatTileOf<kType, R - 1, P>(rows, w, x, out);
   }
   FloatTile<kType, R, P>(w, x, out);
@@ -58,7 +58,8 @@ inline void FloatTileOf(uint32_t rows, const FloatWeights& w, const FloatRows& x
 
 // Few rows: the weights stream through registers, SmallPanels(R) panels at a time to hide the latency of the chains.
 template <TensorType kType, int R>
-void FloatSmall(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end, const TileOut& out) {
+void FloatSmall(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
+                const TileOut& out) {
   constexpr int P = SmallPanels(R);
   const FloatRows rows{x.f32, w.columns};
   for (uint32_t panel = panel_begin; panel < panel_end;) {

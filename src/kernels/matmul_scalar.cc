@@ -7,12 +7,15 @@ namespace cachalot::kernels::isa_scalar {
 
 namespace {
 
+inline constexpr uint32_t kSlabGroups = 32;  // 16 KiB of weights per panel
+
 struct Bytes {
   uint8_t v[64];
 };
 
 inline constexpr uint32_t kQuantSmallRows = 1;
-inline constexpr uint32_t kQuantRows = 1;
+inline constexpr uint32_t kQuantPanels = 1;
+constexpr int QuantRowsOf(ScaleKind) { return 1; }
 inline constexpr uint32_t kFloatSmallRows = 1;
 inline constexpr uint32_t kFloatRows = 1;
 inline constexpr uint32_t kFloatPanels = 1;
@@ -57,9 +60,6 @@ inline void StoreInt8(int8_t* p, const Int& a) {
   for (int i = 0; i < 16; ++i) p[i] = static_cast<int8_t>(a.v[i]);
 }
 
-// Both halves of a pair as quantize_rows stores them.
-inline int32_t LowHalfOf(int32_t pair) { return static_cast<int16_t>(pair & 0xffff); }
-inline int32_t HighHalfOf(int32_t pair) { return pair >> 16; }
 inline int32_t HalfSums(const int8_t* values) {
   int32_t low = 0, high = 0;
   for (int i = 0; i < 16; ++i) {
@@ -68,12 +68,6 @@ inline int32_t HalfSums(const int8_t* values) {
   }
   return static_cast<int32_t>((uint32_t(high) << 16) | (uint32_t(low) & 0xffffu));
 }
-template <int low, int high>
-inline Int AddPairDot(const Int& sum, const int32_t* pair) {
-  const int32_t dot = low * LowHalfOf(*pair) + high * HighHalfOf(*pair);
-  return EachInt([&](int i) { return sum.v[i] + dot; });
-}
-
 template <class S>
 inline constexpr int kDotBias = 0;
 
@@ -82,19 +76,19 @@ inline void AddStep(const Bytes& weights, const int8_t* x, Int& sum) {
     for (int i = 0; i < 4; ++i) sum.v[row] += int32_t{weights.v[4 * row + i]} * x[i];
   }
 }
-template <class S, int R, int first, int last>
-inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, Int (&sum)[R]) {
+template <class S, int R, int P, int first, int last>
+inline void Dots(const S& w, uint32_t group, const int8_t* x, uint64_t stride, const int32_t* start,
+                 Int (&dots)[R][P]) {
+  static_assert(R == 1 && P == 1);
   if constexpr (first < last) {
-    Dots<S, R, first, last - 1>(w, group, x, stride, sum);
+    Dots<S, R, P, first, last - 1>(w, group, x, stride, start, dots);
   } else {
-    for (int r = 0; r < R; ++r) sum[r] = ISet(0);
+    dots[0][0] = ISet(*start);
   }
   Bytes even, odd;
-  w.template Steps<last>(group, even, odd);
-  for (int r = 0; r < R; ++r) {
-    AddStep(even, x + r * stride + 8 * last, sum[r]);
-    AddStep(odd, x + r * stride + 8 * last + 4, sum[r]);
-  }
+  w.template Steps<last>(0, group, even, odd);
+  AddStep(even, x + 8 * last, dots[0][0]);
+  AddStep(odd, x + 8 * last + 4, dots[0][0]);
 }
 
 }  // namespace
@@ -102,8 +96,7 @@ inline void Dots(const S& w, uint64_t group, const int8_t* x, uint64_t stride, I
 #include "kernels/matmul-inl.h"
 #include "kernels/matmul_float-inl.h"
 #include "kernels/matmul_quant-inl.h"
-//
-#include "kernels/matmul_entry-inl.h"
+#include "kernels/matmul_table-inl.h"
 
 }  // namespace cachalot::kernels::isa_scalar
 

@@ -75,7 +75,8 @@ QuantisedCopy LiteralQuantizeRows(const std::vector<float>& x, uint64_t rows, ui
     } else if (!finite) {
       out.scales[group] = kNaN;
     }
-    out.sums[group] = static_cast<int32_t>(static_cast<uint32_t>(sums[1]) << 16 | (static_cast<uint32_t>(sums[0]) & 0xffff));
+    out.sums[group] =
+        static_cast<int32_t>(static_cast<uint32_t>(sums[1]) << 16 | (static_cast<uint32_t>(sums[0]) & 0xffff));
   }
   return out;
 }
@@ -286,7 +287,8 @@ TEST(Matmul, RowsAloneEqualRowsTogether) {
     for (const uint32_t columns : ColumnsFor(type)) {
       Problem problem(Case{type, 40, columns, 19});
       for (const KernelTable* table : RunnableTables()) {
-        ExpectSame(problem.RunSingly(*table), problem.Run(*table), InfoOf(type).name + std::string(" on ") + table->isa);
+        ExpectSame(problem.RunSingly(*table), problem.Run(*table),
+                   InfoOf(type).name + std::string(" on ") + table->isa);
         if (HasFatalFailure()) return;
       }
     }
@@ -355,9 +357,7 @@ void ExpectQuantisesLiterally(const std::vector<float>& x, uint32_t rows, uint32
   }
 }
 
-TEST(QuantizeRows, EqualsTheWrittenRule) {
-  ExpectQuantisesLiterally(RandomFloats(7 * 1056, 3), 7, 1056);
-}
+TEST(QuantizeRows, EqualsTheWrittenRule) { ExpectQuantisesLiterally(RandomFloats(7 * 1056, 3), 7, 1056); }
 
 TEST(QuantizeRows, RoundsTiesToEven) {
   std::vector<float> x(32, 0.0f);

@@ -25,6 +25,7 @@
 //   LoadTwice(p): lane i is p[i/2], eight floats read   SwapNeighbours: lane i is lane i^1
 //   LoadF16 LoadBf16 StoreF16 StoreBf16 (nearest even), on uint16_t*
 //   ReduceAdd ReduceMax: lane i with i+8, then i+4, i+2, i+1
+//   ReduceAddEach(p) ReduceMaxEach(p): lane i is that reduction of the i-th of the sixteen vectors at p
 
 namespace {
 

@@ -157,6 +157,43 @@ inline float ReduceMax(Vec a) {
   const __m128 v2 = _mm_max_ps(v4, _mm_movehl_ps(v4, v4));
   return _mm_cvtss_f32(_mm_max_ss(v2, _mm_movehdup_ps(v2)));
 }
+
+// The reductions of eight vectors of eight lanes.
+template <class Fold>
+inline __m256 ReduceEach8(const __m256* v, Fold fold) {
+  __m256 pairs[4], quads[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    pairs[i] = fold(_mm256_permute2f128_ps(v[i], v[i + 4], 0x20), _mm256_permute2f128_ps(v[i], v[i + 4], 0x31));
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    const __m256 a = pairs[2 * i], b = pairs[2 * i + 1];
+    quads[i] = fold(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+  }
+  return fold(_mm256_shuffle_ps(quads[0], quads[1], 0x88), _mm256_shuffle_ps(quads[0], quads[1], 0xdd));
+}
+template <class Fold>
+inline Vec ReduceEach(const float* p, Fold fold) {
+  __m256 halves[2];
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    __m256 v[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      const float* from = p + 128 * half + 16 * i;
+      v[i] = fold(_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8));
+    }
+    halves[half] = ReduceEach8(v, fold);
+  }
+  return {halves[0], halves[1]};
+}
+inline Vec ReduceAddEach(const float* p) {
+  return ReduceEach(p, [](__m256 a, __m256 b) { return _mm256_add_ps(a, b); });
+}
+inline Vec ReduceMaxEach(const float* p) {
+  return ReduceEach(p, [](__m256 a, __m256 b) { return _mm256_max_ps(a, b); });
+}
 inline Vec LoadTwice(const float* p) {
   const __m256i low = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3), high = _mm256_setr_epi32(4, 4, 5, 5, 6, 6, 7, 7);
   const __m256 all = _mm256_loadu_ps(p);

@@ -112,6 +112,36 @@ inline float ReduceMax(Vec a) {
   const __m128 v2 = _mm_max_ps(v4, _mm_movehl_ps(v4, v4));
   return _mm_cvtss_f32(_mm_max_ss(v2, _mm_movehdup_ps(v2)));
 }
+
+// Two vectors of kParts reductions in progress each become one of 2*kParts: every part is folded in halves.
+template <int kParts, class Fold>
+inline __m512 FoldTwo(__m512 a, __m512 b, Fold fold) {
+  if constexpr (kParts == 1) {
+    return fold(_mm512_maskz_shuffle_f32x4(kAll, a, b, 0x44), _mm512_maskz_shuffle_f32x4(kAll, a, b, 0xee));
+  } else if constexpr (kParts == 2) {
+    return fold(_mm512_maskz_shuffle_f32x4(kAll, a, b, 0x88), _mm512_maskz_shuffle_f32x4(kAll, a, b, 0xdd));
+  } else if constexpr (kParts == 4) {
+    return fold(_mm512_maskz_shuffle_ps(kAll, a, b, 0x44), _mm512_maskz_shuffle_ps(kAll, a, b, 0xee));
+  } else {
+    return fold(_mm512_maskz_shuffle_ps(kAll, a, b, 0x88), _mm512_maskz_shuffle_ps(kAll, a, b, 0xdd));
+  }
+}
+template <class Fold>
+inline Vec ReduceEach(const float* p, Fold fold) {
+  __m512 quarters[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const auto vec = [&](int index) { return _mm512_loadu_ps(p + 16 * (i + index)); };
+    quarters[i] = FoldTwo<2>(FoldTwo<1>(vec(0), vec(4), fold), FoldTwo<1>(vec(8), vec(12), fold), fold);
+  }
+  return {FoldTwo<8>(FoldTwo<4>(quarters[0], quarters[1], fold), FoldTwo<4>(quarters[2], quarters[3], fold), fold)};
+}
+inline Vec ReduceAddEach(const float* p) {
+  return ReduceEach(p, [](__m512 a, __m512 b) { return _mm512_add_ps(a, b); });
+}
+inline Vec ReduceMaxEach(const float* p) {
+  return ReduceEach(p, [](__m512 a, __m512 b) { return _mm512_maskz_max_ps(kAll, a, b); });
+}
 inline Vec LoadTwice(const float* p) {
   const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
   return {_mm512_maskz_permutexvar_ps(kAll, twice, _mm512_maskz_loadu_ps(0xff, p))};

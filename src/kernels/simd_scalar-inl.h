@@ -183,6 +183,12 @@ inline float ReduceAdd(Vec a) {
 inline float ReduceMax(Vec a) {
   return ReduceTree(a, [](float x, float y) { return x > y ? x : y; });
 }
+inline Vec ReduceAddEach(const float* p) {
+  return EachLane([&](int i) { return ReduceAdd(Load(p + 16 * i)); });
+}
+inline Vec ReduceMaxEach(const float* p) {
+  return EachLane([&](int i) { return ReduceMax(Load(p + 16 * i)); });
+}
 inline Vec LoadTwice(const float* p) {
   return EachLane([&](int i) { return p[i / 2]; });
 }

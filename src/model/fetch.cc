@@ -134,7 +134,8 @@ class Fetch {
     progress.End();
     if (!result.ok() || !result->ok()) {
       std::error_code ignored;
-      fs::remove(work_ + "/" + kJoinedName, ignored);  // what was downloaded stays
+      fs::remove(work_ + "/" + kJoinedName, ignored);
+      fs::remove(work_, ignored);  // if empty: what was downloaded stays
     }
     if (!result.ok()) {
       return Failed(fmt::format("{}; install Python 3 with pip (Debian: apt-get install python3-pip)",
@@ -147,7 +148,7 @@ class Fetch {
   }
 
   static std::string LastLine(std::string_view text) {
-    while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+    while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.remove_suffix(1);
     return std::string(text.substr(text.rfind('\n') + 1));
   }
 

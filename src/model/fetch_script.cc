@@ -6,7 +6,7 @@ const std::string& FetchScript() {
   static const std::string script = R"PYTHON(
 import sys
 sys.path[:] = [p for p in sys.path if p]  # the current folder must not provide modules
-import errno, glob, hashlib, logging, os, shutil, subprocess, zipfile
+import errno, glob, hashlib, logging, os, re, shutil, subprocess, zipfile
 
 CHUNK = 1 << 18
 REPORT = 1 << 20
@@ -19,6 +19,13 @@ class Failure(Exception):
 def say(kind, text):
     sys.stdout.write('%s %s\n' % (kind, ' '.join(str(text).split())))
     sys.stdout.flush()
+
+
+def brief(problem):
+    """The cause in a network error of many words."""
+    text = str(problem).replace(' - skipping', '')
+    cause = re.search(r"\[Errno -?\d+\] ([^')]+)", text)
+    return cause.group(1) if cause else text[:200]
 
 
 class Counter:
@@ -56,16 +63,16 @@ class Index:
         logger.propagate = False
 
     def remember(self, record):
-        text = record.getMessage()
-        if text.startswith('Could not fetch URL'):
-            self.warnings.append(text)
+        match = re.match('Could not fetch URL (.*?): (.*)', record.getMessage(), re.S)
+        if match:
+            self.warnings.append('no answer from %s: %s' % (match.group(1), brief(match.group(2))))
 
     def find(self, package, version):
         best = self.finder.find_best_candidate(package, self.specifiers('==' + version)).best_candidate
         if best is not None:
             return best.link
         if self.warnings:
-            raise Failure('the package index did not answer: %s' % self.warnings[-1])
+            raise Failure("%s (check the network and pip's index settings)" % self.warnings[-1])
         raise Failure('the package index has no wheel %s==%s (is it a mirror that lacks it?)' % (package, version))
 
     def download(self, link, target):
@@ -78,7 +85,8 @@ class Index:
             self.download_url(link.url_without_fragment, part)
         if link.hash and digest(part, link.hash_name) != link.hash:
             os.remove(part)
-            raise Failure('%s does not have the checksum that the index states; the next try starts afresh' % link.filename)
+            raise Failure('%s does not have the checksum that the index states, the next try starts afresh'
+                          % link.filename)
         os.replace(part, target)
 
     def download_url(self, url, part):
@@ -92,7 +100,7 @@ class Index:
             except self.requests.exceptions.HTTPError as e:
                 raise Failure('the package index answered: %s' % e)
             except self.requests.exceptions.RequestException as e:
-                problem = str(e)
+                problem = brief(e)
             now = os.path.getsize(part) if os.path.exists(part) else 0
             idle = 0 if now > have else idle + 1
             if idle >= 3:
@@ -180,7 +188,9 @@ def obtain(index, package, version, target):
     if not plain:
         try:
             index.download(index.find(package, version), target)
-        except (AttributeError, ImportError, TypeError) as e:
+        except (Failure, OSError):
+            raise
+        except Exception as e:
             say_plain(e)
             plain = True
     if plain:
@@ -221,7 +231,8 @@ except Failure as e:
     say('error', e)
     sys.exit(1)
 except OSError as e:
-    say('error', 'no space left in %s' % sys.argv[1] if e.errno == errno.ENOSPC else e)
+    full = 'no space left in %s (make room, or set CACHALOT_CACHE to another place)' % sys.argv[1]
+    say('error', full if e.errno == errno.ENOSPC else e)
     sys.exit(1)
 )PYTHON";
   return script;

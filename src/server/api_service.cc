@@ -197,7 +197,7 @@ void ApiService::Remove(uint64_t key) {
 
 // Hands each event to its generation; events of forgotten requests are dropped.
 template <class Event, class Consumer>
-void ApiService::Deliver(const std::vector<Event>& events, Consumer consume) {
+void ApiService::DeliverEach(const std::vector<Event>& events, Consumer consume) {
   for (const Event& event : events) {
     const auto prompt = prompts_.find(event.id.value);
     if (prompt == prompts_.end()) continue;
@@ -207,26 +207,32 @@ void ApiService::Deliver(const std::vector<Event>& events, Consumer consume) {
   }
 }
 
-void ApiService::OnStep(const engine::StepOutput& output) {
-  Deliver(output.rejections, [](Generation& generation, size_t, const engine::Rejection& event) {
+void ApiService::Deliver(const engine::StepOutput& output) {
+  DeliverEach(output.rejections, [](Generation& generation, size_t, const engine::Rejection& event) {
     generation.Fail(RejectionError(event));
   });
-  Deliver(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
+  DeliverEach(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
     generation.OnPrompt(prompt, event);
   });
-  Deliver(output.tokens, [](Generation& generation, size_t prompt, const engine::TokenEvent& event) {
+  DeliverEach(output.tokens, [](Generation& generation, size_t prompt, const engine::TokenEvent& event) {
     generation.OnToken(prompt, event);
   });
-  Deliver(output.finishes, [](Generation& generation, size_t prompt, const engine::FinishEvent& event) {
+  DeliverEach(output.finishes, [](Generation& generation, size_t prompt, const engine::FinishEvent& event) {
     generation.OnFinish(prompt, event);
   });
+}
+
+void ApiService::OnSteps(const std::vector<engine::StepOutput>& outputs) {
+  for (const engine::StepOutput& output : outputs) {
+    Deliver(output);
+    UpdateGauges(output.stats);
+  }
   for (const uint64_t key : std::exchange(touched_, {})) {
     Running& running = running_.at(key);
     running.touched = false;
     running.generation->Flush();
     if (running.generation->done()) Remove(key);
   }
-  UpdateGauges(output.stats);
 }
 
 void ApiService::UpdateGauges(const engine::EngineStats& stats) {

@@ -46,8 +46,8 @@ class ApiService final : public HttpHandler {
   void OnResponse(int status) override;
   void OnTick() override;
 
-  // One step of the generator.
-  void OnStep(const engine::StepOutput& output);
+  // What the generator said since the last call, in order. A client gets all of it in one write.
+  void OnSteps(const std::vector<engine::StepOutput>& outputs);
 
   // New generations are refused; those in progress go on.
   void Drain() { draining_ = true; }
@@ -65,7 +65,7 @@ class ApiService final : public HttpHandler {
   struct Running {
     std::unique_ptr<Generation> generation;
     std::vector<RequestId> ids;  // one per prompt
-    bool touched = false;        // by the step that is being handled
+    bool touched = false;        // by the steps that are being handled
   };
   struct PromptRef {
     uint64_t key;
@@ -79,8 +79,9 @@ class ApiService final : public HttpHandler {
   void StartGeneration(uint64_t key, Preparing preparing, PreparedRequest prepared);
   void Forget(uint64_t key);
   void Remove(uint64_t key);
+  void Deliver(const engine::StepOutput& output);
   template <class Event, class Consumer>
-  void Deliver(const std::vector<Event>& events, Consumer consume);
+  void DeliverEach(const std::vector<Event>& events, Consumer consume);
   void UpdateGauges(const engine::EngineStats& stats);
   std::string NewId(std::string_view prefix);
 

@@ -67,7 +67,7 @@ Json WithParsedArguments(const Json& call) {
       const std::string* text = name == "arguments" ? argument.AsString() : nullptr;
       if (text == nullptr) continue;
       Result<Json> parsed = ParseJson(*text);
-      if (parsed.ok() && parsed->AsObject() != nullptr) argument = *std::move(parsed);
+      if (parsed.ok() && parsed->AsObject() != nullptr) argument = std::move(parsed).value();
     }
     out.emplace_back(key, std::move(inner));
   }

@@ -150,9 +150,7 @@ void Generation::Collect(Choice& choice) {
 void Generation::ObserveToken(Choice& choice) {
   const Nanos now = context_.clock.Now();
   if (!any_token_) context_.metrics.Observe(Histogram::kTimeToFirstToken, ToSeconds(now - arrived_));
-  if (choice.last_token > Nanos(0)) {
-    context_.metrics.Observe(Histogram::kInterTokenTime, ToSeconds(now - choice.last_token));
-  }
+  if (choice.last_token) context_.metrics.Observe(Histogram::kInterTokenTime, ToSeconds(now - *choice.last_token));
   any_token_ = true;
   choice.last_token = now;
 }

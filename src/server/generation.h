@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,7 +76,7 @@ class Generation {
     bool role_sent = false;
     bool finish_sent = false;
     std::string_view finish_reason;  // empty while it runs
-    Nanos last_token{0};
+    std::optional<Nanos> last_token;  // when it came
   };
 
   bool wants_logprobs() const { return request_.sampling.logprobs >= 0; }

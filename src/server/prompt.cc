@@ -85,7 +85,7 @@ ApiResult<std::string> RenderChat(const PrepareContext& context, const ApiReques
     error.code = "chat_template_error";
     return error;
   }
-  return *std::move(text);
+  return std::move(text).value();
 }
 
 // The rendered text spells out every token itself, the one at its beginning included.
@@ -135,7 +135,9 @@ std::optional<ApiError> FitContext(const PrepareContext& context, const ApiReque
     return std::nullopt;
   }
   uint64_t rest = allowed - prompt_tokens;
-  if (context.model.pool_tokens > prompt_tokens) rest = std::min(rest, context.model.pool_tokens - prompt_tokens);
+  // The choices share the prompt's blocks. A pool that does not even hold the prompt is for the engine to refuse.
+  const uint64_t pool = context.model.pool_tokens;
+  if (pool >= prompt_tokens + request.n) rest = std::min(rest, (pool - prompt_tokens) / request.n);
   const uint64_t cap = request.endpoint == Endpoint::kChat ? context.default_max_tokens : kCompletionMaxTokens;
   prompt->max_tokens = static_cast<uint32_t>(cap == 0 ? rest : std::min(rest, cap));
   return std::nullopt;
@@ -198,7 +200,7 @@ ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoin
   if (!request.stop.empty()) {
     Result<std::shared_ptr<const text::StopSet>> stops = text::StopSet::Create(request.stop);
     if (!stops.ok()) return InvalidField("stop", stops.status().message());
-    out.stops = *std::move(stops);
+    out.stops = std::move(stops).value();
   }
   // The texts have served; a request may wait for long.
   out.api.messages = out.api.tools = out.api.template_variables = Json();

@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mutex.h"
+#include "base/queue.h"
 #include "server/api_service.h"
 #include "server/http_server.h"
 #include "server/text_workers.h"
@@ -84,6 +86,9 @@ struct Server::State {
   Handler handler;
   HttpServer http;
 
+  Queue<engine::StepOutput> outputs;         // from the generator's thread to the I/O thread
+  std::atomic<bool> outputs_posted{false};  // a task that drains them is on its way
+
   Mutex stop_mutex;  // held while stopping; taken before `mutex`
   Mutex mutex;
   CondVar changed;
@@ -103,8 +108,14 @@ Result<uint16_t> Server::Start() {
   MutexLock lock(s.stop_mutex);
   s.handler.Use(&s.http);
   s.generator.Start([&s](engine::StepOutput output) {
-    const auto shared = std::make_shared<engine::StepOutput>(std::move(output));
-    s.http.Post([&s, shared] { s.service.OnStep(*shared); });
+    s.outputs.Push(std::move(output));
+    // One message is enough for all steps up to the moment when it is handled: an I/O thread that falls behind a
+    // fast generator catches up with fewer and larger writes.
+    if (s.outputs_posted.exchange(true)) return;
+    s.http.Post([&s] {
+      s.outputs_posted.store(false);
+      s.service.OnSteps(s.outputs.Drain());
+    });
   });
   Result<uint16_t> port = s.http.Start();
   s.running = port.ok();

@@ -13,15 +13,12 @@ namespace {
 // free character from U+0100 on.
 constexpr size_t kByteChars = 256 + 68;
 
-constexpr bool SpellsItself(uint32_t byte) {
-  return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
-}
+constexpr bool SpellsItself(uint32_t byte) { return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD); }
 
 constexpr std::array<uint16_t, 256> MakeCharOfByte() {
   std::array<uint16_t, 256> table{};
   uint16_t next = 256;
-  for (uint32_t byte = 0; byte < 256; ++byte)
-    table[byte] = SpellsItself(byte) ? static_cast<uint16_t>(byte) : next++;
+  for (uint32_t byte = 0; byte < 256; ++byte) table[byte] = SpellsItself(byte) ? static_cast<uint16_t>(byte) : next++;
   return table;
 }
 
@@ -31,8 +28,7 @@ constexpr std::array<int16_t, kByteChars> MakeByteOfChar() {
   std::array<int16_t, kByteChars> table{};
   table.fill(kNoByte);
   const auto chars = MakeCharOfByte();
-  for (int16_t byte = 0; byte < 256; ++byte)
-    table[chars[static_cast<size_t>(byte)]] = byte;
+  for (int16_t byte = 0; byte < 256; ++byte) table[chars[static_cast<size_t>(byte)]] = byte;
   return table;
 }
 
@@ -43,14 +39,19 @@ constexpr auto kByteOfChar = MakeByteOfChar();
 bool ComposesFirst(PreTokenizer kind) { return kind == PreTokenizer::kQwen2; }
 bool TakesWholeWords(PreTokenizer kind) { return kind == PreTokenizer::kLlama3; }
 
+bool IsAscii(std::string_view text) {
+  unsigned char all = 0;
+  for (char c : text) all |= static_cast<unsigned char>(c);
+  return all < 0x80;
+}
+
 }  // namespace
 
 std::string ByteLevelText(std::string_view spelling) {
   std::string bytes;
   for (size_t pos = 0; pos < spelling.size();) {
     const Utf8Char c = DecodeUtf8(spelling, pos);
-    if (!c.valid || c.code_point >= kByteChars || kByteOfChar[c.code_point] == kNoByte)
-      return std::string(spelling);
+    if (!c.valid || c.code_point >= kByteChars || kByteOfChar[c.code_point] == kNoByte) return std::string(spelling);
     bytes.push_back(static_cast<char>(kByteOfChar[c.code_point]));
     pos += c.bytes;
   }
@@ -70,8 +71,7 @@ Result<std::unique_ptr<const Bpe>> Bpe::Create(const Vocab& vocab, const StringT
     bpe->byte_symbols_[byte] = id.has_value() && vocab.IsText(*id) ? *id : kNoSymbol;
   }
   CACHALOT_RETURN_IF_ERROR(bpe->AddMerges(vocab, data));
-  if (TakesWholeWords(*kind))
-    bpe->AddWords(vocab, texts);
+  if (TakesWholeWords(*kind)) bpe->AddWords(vocab, texts);
   return std::unique_ptr<const Bpe>(std::move(bpe));
 }
 
@@ -97,8 +97,7 @@ Status Bpe::AddMerges(const Vocab& vocab, const VocabData& data) {
         return wrong(fmt::format("names {}, which is not in tokenizer.ggml.tokens", Quote(names[i])));
       ids[i] = *id;
     }
-    if (vocab.IsText(ids[2]))
-      merges_.Set(ids[0], ids[1], {static_cast<uint32_t>(rank), ids[2]});
+    if (vocab.IsText(ids[2])) merges_.Set(ids[0], ids[1], {static_cast<uint32_t>(rank), ids[2]});
   }
   return OkStatus();
 }
@@ -106,13 +105,12 @@ Status Bpe::AddMerges(const Vocab& vocab, const VocabData& data) {
 void Bpe::AddWords(const Vocab& vocab, const StringTable& texts) {
   words_.emplace(vocab.size());
   for (TokenId id = 0; id < vocab.size(); ++id)
-    if (vocab.kind(id) == TokenKind::kNormal && !texts[id].empty())
-      words_->Add(texts[id], id);
+    if (vocab.kind(id) == TokenKind::kNormal && !texts[id].empty()) words_->Add(texts[id], id);
 }
 
-void Bpe::Encode(std::string_view fragment, bool /*at_start*/, std::vector<TokenId>* out) const {
+void Bpe::Encode(std::string_view fragment, bool /*at_start*/, EncodeRun* run) const {
   std::string changed;
-  if (FindInvalidUtf8(fragment) != std::string_view::npos) {
+  if (!IsAscii(fragment) && FindInvalidUtf8(fragment) != std::string_view::npos) {
     changed = ReadLax(fragment);
     fragment = changed;
   }
@@ -120,29 +118,32 @@ void Bpe::Encode(std::string_view fragment, bool /*at_start*/, std::vector<Token
     changed = ToNfc(fragment);
     fragment = changed;
   }
-  MergeScratch scratch;
   for (size_t begin = 0; begin < fragment.size();) {
     const size_t end = PreTokenEnd(kind_, fragment, begin);
-    EncodePreToken(fragment.substr(begin, end - begin), &scratch, out);
+    const std::string_view word = fragment.substr(begin, end - begin);
     begin = end;
+    if (run->recent.Repeat(word, &run->ids)) continue;
+    const size_t first_id = run->ids.size();
+    EncodeWord(word, run);
+    run->recent.Remember(word, first_id, run->ids);
   }
 }
 
-void Bpe::EncodePreToken(std::string_view bytes, MergeScratch* scratch, std::vector<TokenId>* out) const {
+void Bpe::EncodeWord(std::string_view word, EncodeRun* run) const {
   if (words_.has_value()) {
-    if (const std::optional<TokenId> word = words_->Find(bytes)) {
-      out->push_back(*word);
+    if (const std::optional<TokenId> id = words_->Find(word)) {
+      run->ids.push_back(*id);
       return;
     }
   }
-  scratch->symbols.clear();
-  for (char c : bytes) {
+  std::vector<Symbol>& symbols = run->scratch.symbols;
+  symbols.clear();
+  for (char c : word) {
     const Symbol symbol = byte_symbols_[static_cast<unsigned char>(c)];
-    if (symbol != kNoSymbol)
-      scratch->symbols.push_back(symbol);
+    if (symbol != kNoSymbol) symbols.push_back(symbol);
   }
-  MergePairs(merges_, scratch);
-  out->insert(out->end(), scratch->symbols.begin(), scratch->symbols.end());
+  MergePairs(merges_, &run->scratch);
+  run->ids.insert(run->ids.end(), symbols.begin(), symbols.end());
 }
 
 }  // namespace cachalot::text

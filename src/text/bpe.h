@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "text/fragment_encoder.h"
@@ -30,13 +29,13 @@ class Bpe final : public FragmentEncoder {
   // overlong forms and surrogates count as the characters that they spell.
   // A byte without a token of its own is left out before merging, as Hugging Face does when there is no unknown token:
   // SmolLM2 has none for 21 of the 256.
-  void Encode(std::string_view fragment, bool at_start, std::vector<TokenId>* out) const override;
+  void Encode(std::string_view fragment, bool at_start, EncodeRun* run) const override;
 
  private:
   Bpe(PreTokenizer kind, size_t merges) : kind_(kind), merges_(merges) {}
   Status AddMerges(const Vocab& vocab, const VocabData& data);
   void AddWords(const Vocab& vocab, const StringTable& texts);
-  void EncodePreToken(std::string_view bytes, MergeScratch* scratch, std::vector<TokenId>* out) const;
+  void EncodeWord(std::string_view word, EncodeRun* run) const;
 
   PreTokenizer kind_;
   std::array<Symbol, 256> byte_symbols_;

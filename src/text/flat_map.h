@@ -5,6 +5,7 @@
 // Cost:      Find is one hash and, nearly always, one cache line.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -24,17 +25,14 @@ class FlatMap {
   // Null when absent.
   const Value* Find(uint64_t key) const {
     for (size_t i = Home(key);; i = (i + 1) & (slots_.size() - 1)) {
-      if (slots_[i].key == key)
-        return &slots_[i].value;
-      if (slots_[i].key == kEmpty)
-        return nullptr;
+      if (slots_[i].key == key) return &slots_[i].value;
+      if (slots_[i].key == kEmpty) return nullptr;
     }
   }
 
   // Adds the key or replaces its value. Requires key != ~0.
   void Set(uint64_t key, Value value) {
-    if ((size_ + 1) * 2 > slots_.size())
-      Grow();
+    if ((size_ + 1) * 2 > slots_.size()) Grow();
     Slot& slot = SlotOf(key);
     size_ += slot.key == kEmpty;
     slot = {key, value};
@@ -47,7 +45,7 @@ class FlatMap {
     Value value{};
   };
 
-  static size_t SlotsFor(size_t expected) { return std::bit_ceil(expected * 2 + 4); }
+  static size_t SlotsFor(size_t expected) { return std::bit_ceil(std::max<size_t>(expected * 2, 4)); }
 
   // Multiply and fold: every bit of the key reaches the index.
   size_t Home(uint64_t key) const {
@@ -57,16 +55,14 @@ class FlatMap {
 
   Slot& SlotOf(uint64_t key) {
     size_t i = Home(key);
-    while (slots_[i].key != key && slots_[i].key != kEmpty)
-      i = (i + 1) & (slots_.size() - 1);
+    while (slots_[i].key != key && slots_[i].key != kEmpty) i = (i + 1) & (slots_.size() - 1);
     return slots_[i];
   }
 
   void Grow() {
     std::vector<Slot> old = std::exchange(slots_, std::vector<Slot>(slots_.size() * 2));
     for (const Slot& slot : old)
-      if (slot.key != kEmpty)
-        SlotOf(slot.key) = slot;
+      if (slot.key != kEmpty) SlotOf(slot.key) = slot;
   }
 
   std::vector<Slot> slots_;

@@ -169,8 +169,7 @@ std::string AsciiOnly(std::string_view repr) {
     if (code < 0x80) {
       out.push_back(static_cast<char>(code));
     } else {
-      out += code < 0x100 ? fmt::format("\\x{:02x}", code)
-                          : fmt::format(code < 0x10000 ? "\\u{:04x}" : "\\U{:08x}", code);
+      out += EscapedCode(c.code_point);
     }
     pos += c.bytes;
   }

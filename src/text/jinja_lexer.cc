@@ -84,9 +84,7 @@ class StringUnescaper {
     if (static_cast<unsigned char>(c) < 0x80) return true;
     // Python escapes what is not ASCII first, and the backslash then eats that escape's own.
     const Utf8Char character = DecodeUtf8(body_, pos_);
-    const auto code = static_cast<uint32_t>(character.code_point);
-    out_ += code < 0x100 ? fmt::format("x{:02x}", code)
-                         : fmt::format(code < 0x10000 ? "u{:04x}" : "U{:08x}", code);
+    out_ += EscapedCode(character.code_point).substr(1);
     pos_ += character.bytes;
     return true;
   }

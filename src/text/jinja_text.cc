@@ -236,10 +236,9 @@ std::string StrRepr(std::string_view text) {
   std::string out(1, static_cast<char>(quote));
   for (size_t pos = 0; pos < text.size();) {
     const Utf8Char c = DecodeUtf8(text, pos);
-    const auto code = static_cast<uint32_t>(c.code_point);
     if (c.code_point == quote || c.code_point == '\\') {
       out += '\\';
-      out += static_cast<char>(code);
+      out += static_cast<char>(c.code_point);
     } else if (c.code_point == '\n') {
       out += "\\n";
     } else if (c.code_point == '\r') {
@@ -249,8 +248,7 @@ std::string StrRepr(std::string_view text) {
     } else if (IsPrintable(c.code_point)) {
       AppendUtf8(&out, c.code_point);
     } else {
-      out += code < 0x100 ? fmt::format("\\x{:02x}", code)
-                          : fmt::format(code < 0x10000 ? "\\u{:04x}" : "\\U{:08x}", code);
+      out += EscapedCode(c.code_point);
     }
     pos += c.bytes;
   }

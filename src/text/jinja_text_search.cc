@@ -107,7 +107,7 @@ std::vector<std::string_view> SplitAtSpace(std::string_view text, int64_t limit)
   text = StripSpace(text, Side::kLeft);
   while (!text.empty()) {
     if (limit-- == 0) {
-      pieces.push_back(StripSpace(text, Side::kRight));
+      pieces.push_back(text);
       break;
     }
     size_t end = 0;
@@ -128,7 +128,7 @@ std::vector<std::string_view> SplitAtSpaceBackward(std::string_view text, int64_
   text = StripSpace(text, Side::kRight);
   while (!text.empty()) {
     if (limit-- == 0) {
-      pieces.push_back(StripSpace(text, Side::kLeft));
+      pieces.push_back(text);
       break;
     }
     size_t start = text.size();

@@ -1,5 +1,7 @@
 #include "text/jinja_unicode.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -172,6 +174,12 @@ std::string SwapCase(std::string_view text) {
     }
   });
   return out;
+}
+
+std::string EscapedCode(char32_t c) {
+  const auto code = static_cast<uint32_t>(c);
+  if (code < 0x100) return fmt::format("\\x{:02x}", code);
+  return code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
 }
 
 size_t CountChars(std::string_view text) {

@@ -33,6 +33,9 @@ std::string ToTitle(std::string_view text);     // str.title
 std::string Capitalize(std::string_view text);  // str.capitalize
 std::string SwapCase(std::string_view text);
 
+// \xe9, \u20ac or \U0001f600.
+std::string EscapedCode(char32_t c);
+
 // Number of characters.
 size_t CountChars(std::string_view text);
 // Byte offset of the character number `index`; text.size() when there are no more than `index`.

@@ -33,16 +33,14 @@ const FlatMap<uint32_t>& Compositions() {
   static const FlatMap<uint32_t>* const map = [] {
     auto* made = new FlatMap<uint32_t>(std::size(kDecompositions));
     for (const Decomposition& d : kDecompositions)
-      if (d.composes)
-        made->Set(PairKey(d.first, d.second), d.whole);
+      if (d.composes) made->Set(PairKey(d.first, d.second), d.whole);
     return made;
   }();
   return *map;
 }
 
 uint8_t CombiningClass(char32_t c) {
-  if (c < 0x300)
-    return 0;
+  if (c < 0x300) return 0;
   const auto* after = std::upper_bound(std::begin(kCombiningRuns), std::end(kCombiningRuns), uint32_t{c},
                                        [](uint32_t value, const CombiningRun& run) { return value < run.first; });
   return std::prev(after)->combining_class;
@@ -58,8 +56,7 @@ void AppendDecomposed(char32_t c, std::vector<Mark>* out) {
     const uint32_t index = c - kSyllables;
     out->push_back({kLeads + index / (kVowelCount * kTrailCount), 0});
     out->push_back({kVowels + index / kTrailCount % kVowelCount, 0});
-    if (index % kTrailCount != 0)
-      out->push_back({kTrails + index % kTrailCount, 0});
+    if (index % kTrailCount != 0) out->push_back({kTrails + index % kTrailCount, 0});
     return;
   }
   const auto* found = std::lower_bound(std::begin(kDecompositions), std::end(kDecompositions), uint32_t{c},
@@ -69,15 +66,15 @@ void AppendDecomposed(char32_t c, std::vector<Mark>* out) {
     return;
   }
   AppendDecomposed(found->first, out);  // Unicode nests decompositions at most four deep
-  if (found->second != 0)
-    AppendDecomposed(found->second, out);
+  if (found->second != 0) AppendDecomposed(found->second, out);
 }
 
 // 0 when the two do not compose.
 char32_t Compose(char32_t first, char32_t second) {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTrailCount;
-  if (first - kSyllables < kSyllableCount && (first - kSyllables) % kTrailCount == 0 && second - kTrails - 1 < kTrailCount - 1)
+  if (first - kSyllables < kSyllableCount && (first - kSyllables) % kTrailCount == 0 &&
+      second - kTrails - 1 < kTrailCount - 1)
     return first + (second - kTrails);
   const uint32_t* whole = Compositions().Find(PairKey(first, second));
   return whole == nullptr ? 0 : *whole;
@@ -108,8 +105,7 @@ void ComposeMarks(std::vector<Mark>* text) {
       (*text)[starter].code_point = whole;
       continue;
     }
-    if (mark.combining_class == 0)
-      starter = size;
+    if (mark.combining_class == 0) starter = size;
     (*text)[size++] = mark;
   }
   text->resize(size);
@@ -125,8 +121,7 @@ bool IsSurelyNfc(std::string_view text) {
       continue;
     }
     const LaxChar c = DecodeLax(text, pos);
-    if (classes[c.code_point] & kMayChangeInNfc)
-      return false;
+    if (classes[c.code_point] & kMayChangeInNfc) return false;
     pos += c.bytes;
   }
   return true;
@@ -144,8 +139,7 @@ std::string ToNfc(std::string_view text) {
   ComposeMarks(&marks);
   std::string out;
   out.reserve(text.size());
-  for (const Mark& mark : marks)
-    AppendLax(&out, mark.code_point);
+  for (const Mark& mark : marks) AppendLax(&out, mark.code_point);
   return out;
 }
 

@@ -14,24 +14,19 @@ void ScanAndMerge(const MergeTable& table, MergeScratch* scratch) {
   std::vector<PairMerge>& merges = scratch->merges;
   size_t pairs = symbols.size() - 1;
   merges.resize(pairs);
-  for (size_t i = 0; i < pairs; ++i)
-    merges[i] = table.Find(symbols[i], symbols[i + 1]);
+  for (size_t i = 0; i < pairs; ++i) merges[i] = table.Find(symbols[i], symbols[i + 1]);
   while (pairs > 0) {
     size_t best = 0;
     for (size_t i = 1; i < pairs; ++i)
-      if (merges[i].rank < merges[best].rank)
-        best = i;
+      if (merges[i].rank < merges[best].rank) best = i;
     scratch->steps += pairs;
-    if (merges[best].rank == kNoRank)
-      break;
+    if (merges[best].rank == kNoRank) break;
     symbols[best] = merges[best].result;
     std::copy(symbols.begin() + best + 2, symbols.begin() + pairs + 1, symbols.begin() + best + 1);
     std::copy(merges.begin() + best + 1, merges.begin() + pairs, merges.begin() + best);
     --pairs;
-    if (best > 0)
-      merges[best - 1] = table.Find(symbols[best - 1], symbols[best]);
-    if (best < pairs)
-      merges[best] = table.Find(symbols[best], symbols[best + 1]);
+    if (best > 0) merges[best - 1] = table.Find(symbols[best - 1], symbols[best]);
+    if (best < pairs) merges[best] = table.Find(symbols[best], symbols[best + 1]);
   }
   symbols.resize(pairs + 1);
 }
@@ -42,8 +37,9 @@ bool ComesLater(const Candidate& a, const Candidate& b) {
   return a.rank != b.rank ? a.rank > b.rank : a.position > b.position;
 }
 
-// Many symbols, at scratch->symbols[begin, end): a heap of candidate pairs over a linked list. A candidate whose symbols
-// have changed since is dropped when it is popped. Absorbed symbols become kEnd links and are left for the caller.
+// Many symbols, at scratch->symbols[begin, end): a heap of candidate pairs over a linked list. A candidate whose
+// symbols have changed since is dropped when it is popped. Absorbed symbols become kEnd links and are left for the
+// caller.
 class HeapMerge {
  public:
   HeapMerge(const MergeTable& table, MergeScratch* scratch, size_t begin, size_t end)
@@ -68,31 +64,26 @@ class HeapMerge {
       heap.pop_back();
       ++scratch_.steps;
       const uint32_t right = scratch_.next[best.position];
-      if (right == kEnd || symbols_[best.position] != best.left || symbols_[right] != best.right)
-        continue;
+      if (right == kEnd || symbols_[best.position] != best.left || symbols_[right] != best.right) continue;
       Absorb(best.position, right, best.result);
       for (uint32_t position : {scratch_.previous[best.position], best.position})
-        if (position != kEnd && AddCandidate(position))
-          std::push_heap(heap.begin(), heap.end(), ComesLater);
+        if (position != kEnd && AddCandidate(position)) std::push_heap(heap.begin(), heap.end(), ComesLater);
     }
   }
 
   // Writes the symbols that are left to the front; returns how many.
   size_t Compact() {
     size_t kept = 0;
-    for (uint32_t i = 0; i != kEnd; i = scratch_.next[i])
-      symbols_[kept++] = symbols_[i];
+    for (uint32_t i = 0; i != kEnd; i = scratch_.next[i]) symbols_[kept++] = symbols_[i];
     return kept;
   }
 
  private:
   bool AddCandidate(uint32_t position) {
     const uint32_t right = scratch_.next[position];
-    if (right == kEnd)
-      return false;
+    if (right == kEnd) return false;
     const PairMerge merge = table_.Find(symbols_[position], symbols_[right]);
-    if (merge.rank == kNoRank)
-      return false;
+    if (merge.rank == kNoRank) return false;
     scratch_.heap.push_back({merge.rank, position, symbols_[position], symbols_[right], merge.result});
     return true;
   }
@@ -103,8 +94,7 @@ class HeapMerge {
     const uint32_t after = scratch_.next[right];
     scratch_.next[right] = kEnd;
     scratch_.next[left] = after;
-    if (after != kEnd)
-      scratch_.previous[after] = left;
+    if (after != kEnd) scratch_.previous[after] = left;
   }
 
   const MergeTable& table_;
@@ -116,10 +106,8 @@ class HeapMerge {
 
 void MergePairs(const MergeTable& table, MergeScratch* scratch) {
   std::vector<Symbol>& symbols = scratch->symbols;
-  if (symbols.size() < 2)
-    return;
-  if (symbols.size() <= kScanSymbols)
-    return ScanAndMerge(table, scratch);
+  if (symbols.size() < 2) return;
+  if (symbols.size() <= kScanSymbols) return ScanAndMerge(table, scratch);
   size_t kept = 0;
   for (size_t begin = 0; begin < symbols.size(); begin += kMaxRunSymbols) {
     const size_t end = std::min(symbols.size(), begin + kMaxRunSymbols);

@@ -31,8 +31,7 @@ class MergeTable {
   void Set(Symbol left, Symbol right, PairMerge merge) { pairs_.Set(Key(left, right), merge); }
   // Rank ~0 when the pair does not merge.
   PairMerge Find(Symbol left, Symbol right) const {
-    if (left == kNoSymbol || right == kNoSymbol)
-      return {};
+    if (left == kNoSymbol || right == kNoSymbol) return {};
     const PairMerge* found = pairs_.Find(Key(left, right));
     return found == nullptr ? PairMerge{} : *found;
   }

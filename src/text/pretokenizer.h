@@ -17,7 +17,7 @@ namespace cachalot::text {
 enum class PreTokenizer : uint8_t {
   // 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
   kGpt2,
-  // Every \p{N} by itself, then kGpt2 on what is between.
+  // Every number by itself (\p{N}, here by Unicode 17.0), then kGpt2 on what is between.
   kSmollm,
   // (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
   kQwen2,

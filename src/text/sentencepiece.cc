@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace cachalot::text {
 namespace {
@@ -20,13 +21,11 @@ size_t CharBytes(std::string_view text, size_t pos) {
 std::string EscapeSpaces(std::string_view text, bool with_prefix) {
   std::string out;
   out.reserve(text.size() + text.size() / 2 + kEscapedSpace.size());
-  if (with_prefix)
-    out += kEscapedSpace;
+  if (with_prefix) out += kEscapedSpace;
   for (size_t pos = 0; pos < text.size();) {
     const size_t space = std::min(text.find(' ', pos), text.size());
     out += text.substr(pos, space - pos);
-    if (space < text.size())
-      out += kEscapedSpace;
+    if (space < text.size()) out += kEscapedSpace;
     pos = space + 1;
   }
   return out;
@@ -48,13 +47,6 @@ std::vector<uint32_t> RanksOf(const std::vector<float>& scores) {
 
 }  // namespace
 
-// A stretch of the escaped text and the symbols of its characters.
-struct SentencePiece::Segment {
-  std::string_view text;
-  MergeScratch scratch;
-  bool after_unknown = false;  // the last id written was for an unknown character
-};
-
 SentencePiece::SentencePiece(const Vocab& vocab, bool adds_space_prefix)
     : vocab_(vocab), adds_space_prefix_(adds_space_prefix), merges_(vocab.size()), pair_bits_(kPairBits / 64) {}
 
@@ -63,8 +55,7 @@ Result<std::unique_ptr<const SentencePiece>> SentencePiece::Create(const Vocab& 
     return Invalid(fmt::format("tokenizer.ggml.scores has {} entries, expected one per token: {}", data.scores.size(),
                                vocab.size()));
   for (TokenId id = 0; id < vocab.size(); ++id)
-    if (std::isnan(data.scores[id]))
-      return Invalid(fmt::format("tokenizer.ggml.scores[{}] is not a number", id));
+    if (std::isnan(data.scores[id])) return Invalid(fmt::format("tokenizer.ggml.scores[{}] is not a number", id));
   std::unique_ptr<SentencePiece> made(new SentencePiece(vocab, data.add_space_prefix.value_or(true)));
   CACHALOT_RETURN_IF_ERROR(made->AddFallback());
   made->AddCharacters();
@@ -82,8 +73,7 @@ Status SentencePiece::AddFallback() {
     // Converters of Gemma 1 and 2 wrote <0x09> as the tab itself.
     const char as_text = static_cast<char>(byte);
     const std::optional<TokenId> id = spelled.has_value() ? spelled : vocab_.Find({&as_text, 1});
-    if (!id.has_value() && !missing.has_value())
-      missing = byte;
+    if (!id.has_value() && !missing.has_value()) missing = byte;
     ids[byte] = id.value_or(0);
   }
   if (!missing.has_value()) {
@@ -91,7 +81,8 @@ Status SentencePiece::AddFallback() {
     return OkStatus();
   }
   if (any)
-    return Invalid(fmt::format("tokenizer.ggml.tokens lacks the byte token <0x{:02X}>, expected all 256 or none", *missing));
+    return Invalid(
+        fmt::format("tokenizer.ggml.tokens lacks the byte token <0x{:02X}>, expected all 256 or none", *missing));
   if (!vocab_.unknown().has_value())
     return Invalid("the vocabulary has neither byte tokens nor an unknown token, so some text has no tokens");
   return OkStatus();
@@ -100,8 +91,7 @@ Status SentencePiece::AddFallback() {
 uint64_t SentencePiece::CharKey(std::string_view text, size_t pos) {
   const size_t bytes = CharBytes(text, pos);
   uint64_t key = bytes;
-  for (size_t i = 0; i < bytes; ++i)
-    key = key << 8 | static_cast<unsigned char>(text[pos + i]);
+  for (size_t i = 0; i < bytes; ++i) key = key << 8 | static_cast<unsigned char>(text[pos + i]);
   return key;
 }
 
@@ -119,12 +109,10 @@ void SentencePiece::AddCharacters() {
   Symbol next_symbol = vocab_.size();
   for (TokenId id = 0; id < vocab_.size(); ++id) {
     const std::string_view piece = vocab_.spelling(id);
-    if (!vocab_.IsText(id))
-      continue;
+    if (!vocab_.IsText(id)) continue;
     for (size_t pos = 0; pos < piece.size(); pos += CharBytes(piece, pos)) {
       const std::string_view character = piece.substr(pos, CharBytes(piece, pos));
-      if (SymbolOf(CharKey(piece, pos)) != kNoSymbol)
-        continue;
+      if (SymbolOf(CharKey(piece, pos)) != kNoSymbol) continue;
       const std::optional<TokenId> token = vocab_.Find(character);
       const bool is_piece = token.has_value() && vocab_.IsText(*token);
       characters_.Set(CharKey(piece, pos), is_piece ? *token : next_symbol++);
@@ -135,24 +123,21 @@ void SentencePiece::AddCharacters() {
 void SentencePiece::AddMerges(const VocabData& data) {
   const std::vector<uint32_t> ranks = RanksOf(data.scores);
   for (TokenId id = 0; id < vocab_.size(); ++id)
-    if (vocab_.IsText(id))
-      AddPiece(id, ranks[id]);
+    if (vocab_.IsText(id)) AddPiece(id, ranks[id]);
 }
 
 void SentencePiece::AddPiece(TokenId piece, uint32_t rank) {
   const std::string_view text = vocab_.spelling(piece);
   const auto find = [&](std::string_view part, uint64_t hash) {
     const std::optional<TokenId> id = vocab_.index().Find(part, hash);
-    if (id.has_value() && vocab_.IsText(*id))
-      return Symbol{*id};
+    if (id.has_value() && vocab_.IsText(*id)) return Symbol{*id};
     return part.size() == CharBytes(part, 0) ? SymbolOf(CharKey(part, 0)) : kNoSymbol;
   };
   const uint64_t whole_hash = SpellingIndex::Hash(text);
   // Powers of the base for what stands to the right of each cut, from the end of the piece.
   std::array<uint64_t, kMaxSpellingBytes + 1> powers;
   powers[0] = 1;
-  for (size_t i = 1; i <= text.size(); ++i)
-    powers[i] = powers[i - 1] * kHashBase;
+  for (size_t i = 1; i <= text.size(); ++i) powers[i] = powers[i - 1] * kHashBase;
   uint64_t left_hash = 0;
   uint64_t previous_key = 0;
   for (size_t pos = 0; pos < text.size();) {
@@ -163,60 +148,65 @@ void SentencePiece::AddPiece(TokenId piece, uint32_t rank) {
       const Symbol left = find(text.substr(0, pos), left_hash);
       const uint64_t right_hash = whole_hash - left_hash * powers[text.size() - pos];
       const Symbol right = left == kNoSymbol ? kNoSymbol : find(text.substr(pos), right_hash);
-      if (right != kNoSymbol)
-        merges_.Set(left, right, {rank, piece});
+      if (right != kNoSymbol) merges_.Set(left, right, {rank, piece});
     }
     previous_key = key;
     const size_t bytes = CharBytes(text, pos);
-    for (size_t i = 0; i < bytes; ++i)
-      left_hash = ExtendHash(left_hash, text[pos + i]);
+    for (size_t i = 0; i < bytes; ++i) left_hash = ExtendHash(left_hash, text[pos + i]);
     pos += bytes;
   }
 }
 
-void SentencePiece::Encode(std::string_view fragment, bool at_start, std::vector<TokenId>* out) const {
+void SentencePiece::Encode(std::string_view fragment, bool at_start, EncodeRun* run) const {
   const std::string escaped = EscapeSpaces(fragment, adds_space_prefix_ && at_start);
   const std::string_view text = escaped;
-  Segment segment;
-  size_t segment_begin = 0;
-  uint64_t previous_key = 0;
-  for (size_t pos = 0; pos < text.size(); pos += CharBytes(text, pos)) {
-    const uint64_t key = CharKey(text, pos);
-    const size_t bit = PairBit(previous_key, key);
-    if (pos > segment_begin && (pair_bits_[bit / 64] >> bit % 64 & 1) == 0) {
-      segment.text = text.substr(segment_begin, pos - segment_begin);
-      EncodeSegment(&segment, out);
-      segment_begin = pos;
-    }
-    segment.scratch.symbols.push_back(SymbolOf(key));
-    previous_key = key;
+  bool after_unknown = false;
+  for (size_t begin = 0; begin < text.size();) {
+    const std::string_view segment = NextSegment(text, begin, &run->scratch.symbols);
+    begin += segment.size();
+    // What unknown characters give depends on those before.
+    if (byte_tokens_.has_value() && run->recent.Repeat(segment, &run->ids)) continue;
+    const size_t first_id = run->ids.size();
+    MergePairs(merges_, &run->scratch);
+    AppendIds(segment, run->scratch.symbols, &after_unknown, &run->ids);
+    run->recent.Remember(segment, first_id, run->ids);
   }
-  segment.text = text.substr(segment_begin);
-  EncodeSegment(&segment, out);
 }
 
-void SentencePiece::EncodeSegment(Segment* segment, std::vector<TokenId>* out) const {
-  std::vector<Symbol>& symbols = segment->scratch.symbols;
-  MergePairs(merges_, &segment->scratch);
+std::string_view SentencePiece::NextSegment(std::string_view text, size_t begin, std::vector<Symbol>* symbols) const {
+  symbols->clear();
+  uint64_t previous_key = 0;
+  size_t pos = begin;
+  while (pos < text.size()) {
+    const uint64_t key = CharKey(text, pos);
+    const size_t bit = PairBit(previous_key, key);
+    if (pos > begin && (pair_bits_[bit / 64] >> bit % 64 & 1) == 0) break;
+    symbols->push_back(SymbolOf(key));
+    previous_key = key;
+    pos += CharBytes(text, pos);
+  }
+  return text.substr(begin, pos - begin);
+}
+
+void SentencePiece::AppendIds(std::string_view segment, const std::vector<Symbol>& symbols, bool* after_unknown,
+                              std::vector<TokenId>* out) const {
   size_t pos = 0;
   for (Symbol symbol : symbols) {
     if (symbol < vocab_.size()) {
       out->push_back(symbol);
-      segment->after_unknown = false;
+      *after_unknown = false;
       pos += vocab_.spelling(symbol).size();
       continue;
     }
-    const size_t bytes = CharBytes(segment->text, pos);
+    const size_t bytes = CharBytes(segment, pos);
     if (byte_tokens_.has_value()) {
-      for (char c : segment->text.substr(pos, bytes))
-        out->push_back((*byte_tokens_)[static_cast<unsigned char>(c)]);
-    } else if (!segment->after_unknown) {
+      for (char c : segment.substr(pos, bytes)) out->push_back((*byte_tokens_)[static_cast<unsigned char>(c)]);
+    } else if (!*after_unknown) {
       out->push_back(*vocab_.unknown());
-      segment->after_unknown = true;
+      *after_unknown = true;
     }
     pos += bytes;
   }
-  symbols.clear();
 }
 
 }  // namespace cachalot::text

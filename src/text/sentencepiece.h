@@ -32,18 +32,21 @@ class SentencePiece final : public FragmentEncoder {
   // Spaces become U+2581, and one more stands before a fragment at the start if the vocabulary asks for it. A character
   // is what its lead byte says, cut at the end of the text, so that broken UTF-8 falls back to its bytes.
   // The text is merged in segments: between two characters that stand side by side in no piece nothing can merge.
-  void Encode(std::string_view fragment, bool at_start, std::vector<TokenId>* out) const override;
+  void Encode(std::string_view fragment, bool at_start, EncodeRun* run) const override;
 
   bool adds_space_prefix() const { return adds_space_prefix_; }
 
  private:
-  struct Segment;
   SentencePiece(const Vocab& vocab, bool adds_space_prefix);
   Status AddFallback();
   void AddCharacters();
   void AddMerges(const VocabData& data);
   void AddPiece(TokenId piece, uint32_t rank);
-  void EncodeSegment(Segment* segment, std::vector<TokenId>* out) const;
+  // The segment that begins there, and the symbols of its characters.
+  std::string_view NextSegment(std::string_view text, size_t begin, std::vector<Symbol>* symbols) const;
+  // Ids of a merged segment. `after_unknown`: the last id was for unknown characters, which more of them join.
+  void AppendIds(std::string_view segment, const std::vector<Symbol>& symbols, bool* after_unknown,
+                 std::vector<TokenId>* out) const;
 
   // A character's bytes and their number in one key.
   static uint64_t CharKey(std::string_view text, size_t pos);

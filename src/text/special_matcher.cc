@@ -24,22 +24,18 @@ std::optional<SpecialMatcher::Match> SpecialMatcher::LongestAt(std::string_view 
   uint32_t node = 0;
   for (size_t pos = begin; pos < text.size();) {
     const uint32_t* next = edges_.Find(EdgeKey(node, text[pos]));
-    if (next == nullptr)
-      break;
+    if (next == nullptr) break;
     node = *next;
     ++pos;
-    if (ends_[node].has_value())
-      longest = Match{begin, pos, *ends_[node]};
+    if (ends_[node].has_value()) longest = Match{begin, pos, *ends_[node]};
   }
   return longest;
 }
 
 std::optional<SpecialMatcher::Match> SpecialMatcher::Next(std::string_view text, size_t from) const {
   for (size_t begin = from; begin < text.size(); ++begin) {
-    if (!begins_some_[static_cast<unsigned char>(text[begin])])
-      continue;
-    if (const std::optional<Match> match = LongestAt(text, begin))
-      return match;
+    if (!begins_some_[static_cast<unsigned char>(text[begin])]) continue;
+    if (const std::optional<Match> match = LongestAt(text, begin)) return match;
   }
   return std::nullopt;
 }

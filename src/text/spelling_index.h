@@ -31,8 +31,7 @@ class SpellingIndex {
 
   static uint64_t Hash(std::string_view bytes) {
     uint64_t hash = 0;
-    for (char c : bytes)
-      hash = ExtendHash(hash, c);
+    for (char c : bytes) hash = ExtendHash(hash, c);
     return hash;
   }
 

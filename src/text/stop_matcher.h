@@ -1,7 +1,8 @@
 // StopMatcher finds the first of many stop strings in text that arrives in pieces, and holds back what may become one.
 // Threads:   a StopSet is immutable, and many matchers share it; a StopMatcher belongs to one sequence and thread.
 // Ownership: a matcher shares its set.
-// Invariant: what is emitted, and where the match is, do not depend on how the text is cut into pieces: the match is the
+// Invariant: what is emitted, and where the match is, do not depend on how the text is cut into pieces: the match is
+// the
 //            one that is complete first, of two that end together the longer; all text before it is emitted, none of it
 //            and nothing after it. Emitted text never contains a stop string.
 // Cost:      building is linear in the bytes of the strings; Push is amortised linear in the text, however many there
@@ -84,7 +85,7 @@ class StopMatcher {
 
   std::shared_ptr<const StopSet> set_;
   StopSet::State state_ = StopSet::kStart;
-  std::string held_;           // [held_begin_, size) is held back
+  std::string held_;  // [held_begin_, size) is held back
   size_t held_begin_ = 0;
   std::optional<size_t> matched_;
 };

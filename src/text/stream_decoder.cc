@@ -12,8 +12,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool with_special, Deco
 
 std::string StreamDecoder::Push(TokenId id) {
   std::string_view bytes = tokenizer_.TokenBytes(id, with_special_);
-  if (bytes.empty())
-    return {};
+  if (bytes.empty()) return {};
   if (at_start_) {
     bytes.remove_prefix(bytes.front() == ' ');
     at_start_ = false;

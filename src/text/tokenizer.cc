@@ -34,8 +34,7 @@ class VocabTokenizer final : public Tokenizer {
   std::vector<TokenId> Encode(std::string_view text, const EncodeOptions& options) const override;
   std::string Decode(std::span<const TokenId> ids, bool with_special) const override;
   std::string_view TokenBytes(TokenId id, bool with_special) const override {
-    if (id >= vocab_.size() || (IsHidden(vocab_.kind(id)) && !with_special))
-      return {};
+    if (id >= vocab_.size() || (IsHidden(vocab_.kind(id)) && !with_special)) return {};
     return texts_[id];
   }
   bool strips_first_space() const override { return strips_first_space_; }
@@ -60,7 +59,7 @@ class VocabTokenizer final : public Tokenizer {
   Status SetEnds(const VocabData& data);
 
   Vocab vocab_;
-  StringTable texts_;                         // what each token stands for
+  StringTable texts_;                          // what each token stands for
   SpecialMatcher all_special_, user_defined_;  // with and without control and unknown tokens
   std::unique_ptr<const FragmentEncoder> encoder_;
   bool adds_bos_ = false, adds_eos_ = false, strips_first_space_ = false;
@@ -68,9 +67,10 @@ class VocabTokenizer final : public Tokenizer {
 
 Result<std::unique_ptr<const Tokenizer>> VocabTokenizer::Make(const VocabData& data) {
   if (data.model != kByteLevelBpe && data.model != kSentencePiece)
-    return Invalid(fmt::format("tokenizer.ggml.model is {}, which is not supported; supported are {} (byte-level BPE) and "
-                               "{} (SentencePiece BPE)",
-                               data.model.empty() ? "missing" : Quote(data.model), kByteLevelBpe, kSentencePiece));
+    return Invalid(
+        fmt::format("tokenizer.ggml.model is {}, which is not supported; supported are {} (byte-level BPE) and "
+                    "{} (SentencePiece BPE)",
+                    data.model.empty() ? "missing" : Quote(data.model), kByteLevelBpe, kSentencePiece));
   CACHALOT_ASSIGN_OR_RETURN(Vocab vocab, Vocab::Build(data));
   std::unique_ptr<VocabTokenizer> made(new VocabTokenizer(std::move(vocab)));
   CACHALOT_RETURN_IF_ERROR(made->AddTexts(data.model == kByteLevelBpe));
@@ -92,8 +92,8 @@ Status VocabTokenizer::AddTexts(bool byte_level) {
       case TokenKind::kByte: {
         const std::optional<uint8_t> byte = ByteOfSpelling(spelling);
         if (!byte.has_value())
-          return Invalid(fmt::format("token {} is a byte token but spelled {}, expected <0x00> to <0xFF>", id,
-                                     Quote(spelling)));
+          return Invalid(
+              fmt::format("token {} is a byte token but spelled {}, expected <0x00> to <0xFF>", id, Quote(spelling)));
         const char text = static_cast<char>(*byte);
         texts_.Add({&text, 1});
       }
@@ -105,11 +105,9 @@ Status VocabTokenizer::AddTexts(bool byte_level) {
 void VocabTokenizer::AddSpecials() {
   for (TokenId id = 0; id < vocab_.size(); ++id) {
     const TokenKind kind = vocab_.kind(id);
-    if (vocab_.spelling(id).empty() || (!IsHidden(kind) && kind != TokenKind::kUserDefined))
-      continue;
+    if (vocab_.spelling(id).empty() || (!IsHidden(kind) && kind != TokenKind::kUserDefined)) continue;
     all_special_.Add(vocab_.spelling(id), id);
-    if (kind == TokenKind::kUserDefined)
-      user_defined_.Add(vocab_.spelling(id), id);
+    if (kind == TokenKind::kUserDefined) user_defined_.Add(vocab_.spelling(id), id);
   }
 }
 
@@ -126,8 +124,7 @@ Status VocabTokenizer::AddEncoder(const VocabData& data) {
 
 Status VocabTokenizer::SetEnds(const VocabData& data) {
   // Where the file does not say, the converters' convention holds: SentencePiece and Llama 3 begin with a BOS token.
-  const bool begins_with_bos =
-      data.model == kSentencePiece || FindPreTokenizer(data.pre) == PreTokenizer::kLlama3;
+  const bool begins_with_bos = data.model == kSentencePiece || FindPreTokenizer(data.pre) == PreTokenizer::kLlama3;
   adds_bos_ = data.add_bos.value_or(begins_with_bos && vocab_.bos().has_value());
   adds_eos_ = data.add_eos.value_or(false);
   if (adds_bos_ && !vocab_.bos().has_value())
@@ -138,25 +135,24 @@ Status VocabTokenizer::SetEnds(const VocabData& data) {
 }
 
 std::vector<TokenId> VocabTokenizer::Encode(std::string_view text, const EncodeOptions& options) const {
-  std::vector<TokenId> ids;
-  if (options.add_bos && adds_bos_)
-    ids.push_back(*vocab_.bos());
+  EncodeRun run(text.size());
+  if (options.add_bos && adds_bos_) run.ids.push_back(*vocab_.bos());
   const SpecialMatcher& matcher = options.parse_special ? all_special_ : user_defined_;
   bool at_start = true;
   for (size_t pos = 0; pos < text.size();) {
     const std::optional<SpecialMatcher::Match> match = matcher.Next(text, pos);
     const std::string_view fragment = text.substr(pos, match.has_value() ? match->begin - pos : text.npos);
-    if (!fragment.empty())
-      encoder_->Encode(fragment, at_start, &ids);
-    if (!match.has_value())
-      break;
-    ids.push_back(match->id);
+    if (!fragment.empty()) {
+      encoder_->Encode(fragment, at_start, &run);
+      at_start = false;
+    }
+    if (!match.has_value()) break;
+    run.ids.push_back(match->id);
     at_start = true;
     pos = match->end;
   }
-  if (options.add_bos && adds_eos_)
-    ids.push_back(*vocab_.eos());
-  return ids;
+  if (options.add_bos && adds_eos_) run.ids.push_back(*vocab_.eos());
+  return std::move(run.ids);
 }
 
 std::string VocabTokenizer::Decode(std::span<const TokenId> ids, bool with_special) const {

@@ -17,9 +17,10 @@ inline constexpr char32_t kCodePointLimit = 0x110000;
 
 enum class CharClass : uint8_t { kOther = 0, kLetter = 1, kNumber = 2, kSpace = 3 };  // \p{L}, \p{N}, \s
 
-// One byte per code point: its CharClass in the low two bits, and kMayChangeInNfc.
+// One byte per code point: its CharClass in the low two bits, and these.
 inline constexpr uint8_t kClassMask = 3;
 inline constexpr uint8_t kMayChangeInNfc = 4;
+inline constexpr uint8_t kNumberSince17 = 8;  // kOther here, a number by Unicode 17.0
 const uint8_t* UnicodeClasses();
 
 struct LaxChar {
@@ -34,15 +35,12 @@ inline LaxChar DecodeLax(std::string_view text, size_t pos) {
   constexpr LaxChar kBroken{0xFFFD, 1};
   const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[pos + i])); };
   const uint32_t lead = byte(0);
-  if (lead < 0x80)
-    return {static_cast<char32_t>(lead), 1};
+  if (lead < 0x80) return {static_cast<char32_t>(lead), 1};
   const uint32_t length = lead < 0xC0 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF8 ? 4 : 0;
-  if (length == 0 || length > text.size() - pos)
-    return kBroken;
+  if (length == 0 || length > text.size() - pos) return kBroken;
   uint32_t value = lead & (0x7Fu >> length);
   for (uint32_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80)
-      return kBroken;
+    if ((byte(i) & 0xC0) != 0x80) return kBroken;
     value = value << 6 | (byte(i) & 0x3F);
   }
   return value < kCodePointLimit ? LaxChar{static_cast<char32_t>(value), length} : kBroken;

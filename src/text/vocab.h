@@ -53,7 +53,8 @@ class Vocab {
   // Whether merging plain text may give this token: not if it is control, unknown or a byte, so that no text becomes a
   // control token unless the caller asks for it.
   bool IsText(TokenId id) const {
-    return kinds_[id] == TokenKind::kNormal || kinds_[id] == TokenKind::kUserDefined || kinds_[id] == TokenKind::kUnused;
+    return kinds_[id] == TokenKind::kNormal || kinds_[id] == TokenKind::kUserDefined ||
+           kinds_[id] == TokenKind::kUnused;
   }
 
   std::optional<TokenId> Find(std::string_view spelling) const { return index_.Find(spelling); }

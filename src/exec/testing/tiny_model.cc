@@ -17,8 +17,10 @@ uint64_t Fnv1a(const std::string& text) {
   return hash;
 }
 
-// Nearest not above, for normal f16 values.
+// The f16 nearest to zero's side; what is below the least normal f16 becomes that.
 uint16_t TruncatedHalf(float value) {
+  constexpr float kLeastNormal = 0x1p-14f;
+  if (std::abs(value) < kLeastNormal) value = std::copysign(kLeastNormal, value);
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t exponent = ((bits >> 23) & 0xff) - 127 + 15;
   return static_cast<uint16_t>(((bits >> 16) & 0x8000) | (exponent << 10) | ((bits >> 13) & 0x3ff));
@@ -115,7 +117,7 @@ class Writer {
       const auto brain = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
       if (info.type == TensorType::kF32) std::memcpy(to, &value, sizeof(value));
       if (info.type == TensorType::kBF16) std::memcpy(to, &brain, sizeof(brain));
-      if (info.type == TensorType::kF16) put_half(0, std::abs(value) < 1e-4f ? 1e-4f : value);
+      if (info.type == TensorType::kF16) put_half(0, value);
       return;
     }
     for (uint32_t i = 0; i < info.block_bytes; ++i) to[i] = static_cast<char>(random());

@@ -33,9 +33,7 @@ struct Inputs {
   const std::vector<float>& k;
   const std::vector<float>& v;
 
-  size_t Row(uint64_t t) const {
-    return (t * query.shape.kv_heads + query.kv_head) * query.shape.head_dim;
-  }
+  size_t Row(uint64_t t) const { return (t * query.shape.kv_heads + query.kv_head) * query.shape.head_dim; }
   float K(uint64_t t, uint32_t d) const { return RoundTrip(query.type, k[Row(t) + d]); }
   float V(uint64_t t, uint32_t d) const { return RoundTrip(query.type, v[Row(t) + d]); }
   uint64_t FirstVisible() const {

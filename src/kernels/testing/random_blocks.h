@@ -13,9 +13,9 @@
 
 namespace cachalot::kernels::testing {
 
-inline constexpr TensorType kAllTypes[] = {
-    TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0,
-    TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+inline constexpr TensorType kAllTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ4_0,
+                                           TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0,
+                                           TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
 
 enum class Fill {
   kModel,    // random weights, scales as models have them

@@ -28,16 +28,6 @@ struct Model {
 
 uint64_t Mix(uint64_t a, uint64_t b) { return SplitMix64(a * 0x9E3779B97F4A7C15 + b)(); }
 
-uint64_t DistinctBlocks(const Model& model) {
-  std::vector<BlockName> names;
-  for (const ModelSequence& sequence : model.sequences) {
-    for (const auto& group : sequence.blocks) names.insert(names.end(), group.begin(), group.end());
-  }
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names.size() - (!names.empty() && names.front() == 0 ? 1 : 0);
-}
-
 bool HeldElsewhere(const Model& model, const ModelSequence& holder, size_t group, BlockName name) {
   for (const ModelSequence& other : model.sequences) {
     if (&other == &holder) continue;
@@ -246,6 +236,20 @@ class Driver {
     }
   }
 
+  uint64_t DistinctBlocks(const Model& model) {
+    counted_in_.resize(model.last_name + 1, 0);
+    ++count_;
+    uint64_t distinct = 0;
+    for (const ModelSequence& sequence : model.sequences) {
+      for (const auto& group : sequence.blocks) {
+        for (const BlockName name : group) {
+          if (name != 0 && std::exchange(counted_in_[name], count_) != count_) ++distinct;
+        }
+      }
+    }
+    return distinct;
+  }
+
   void CheckFree() {
     const uint64_t used = DistinctBlocks(model_);
     if (manager_.free_slots() + used != run_.geometry.slots) {
@@ -271,6 +275,8 @@ class Driver {
   std::vector<uint64_t> arena_;  // [slot][token of the block]
   Model model_;
   SequenceId last_id_{0};
+  std::vector<uint64_t> counted_in_;  // by block name: the last count of distinct blocks that saw it
+  uint64_t count_ = 0;
   KvModelReport report_;
 };
 

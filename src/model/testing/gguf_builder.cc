@@ -1,5 +1,6 @@
 #include "model/testing/gguf_builder.h"
 
+#include <type_traits>
 #include <utility>
 
 namespace cachalot::model {

@@ -46,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if f.endswith('.whl') and re.sub('[-_.]+', '-', f.split('-')[0]) == name:
                     with open(os.path.join(folder, f), 'rb') as wheel:
                         links += '<a href="/files/%s#sha256=%s">%s</a>' % (f, hashlib.sha256(wheel.read()).hexdigest(), f)
-            self.answer(200 if links else 404, links.encode())
+            self.answer(200 if links else 404, ('<!DOCTYPE html><html><body>%s</body></html>' % links).encode())
         else:
             self.send_file(name)
 

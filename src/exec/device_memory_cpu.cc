@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "exec/device_memory.h"
+#include "exec/device_memory_arena.h"
+
+namespace cachalot::exec {
+namespace {
+
+// Every copy is done before the call that gives it returns.
+class CpuMemory final : public DeviceMemory {
+ public:
+  explicit CpuMemory(Arena arena) : arena_(std::move(arena)) {}
+
+  const char* name() const override { return "cpu"; }
+  std::byte* arena() override { return arena_.data(); }
+  uint64_t slot_bytes() const override { return arena_.slot_bytes(); }
+  uint32_t slots() const override { return arena_.slots(); }
+
+  CopyTicket CopyWithin(std::span<const BlockCopy> copies) override {
+    for (const BlockCopy& copy : copies) {
+      CACHALOT_CHECK(copy.from != copy.to);
+      std::memcpy(arena_.Slot(copy.to.value), arena_.Slot(copy.from.value), slot_bytes());
+    }
+    return Done();
+  }
+
+  CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override {
+    CACHALOT_CHECK(host.size() == slot_bytes());
+    std::memcpy(host.data(), arena_.Slot(from.value), slot_bytes());
+    return Done();
+  }
+
+  CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) override {
+    CACHALOT_CHECK(host.size() == slot_bytes());
+    std::memcpy(arena_.Slot(to.value), host.data(), slot_bytes());
+    return Done();
+  }
+
+  std::vector<CopyTicket> Poll() override { return std::exchange(unreported_, {}); }
+
+  void Wait(CopyTicket ticket) override {
+    CACHALOT_CHECK(ticket <= last_ticket_);
+    std::erase(unreported_, ticket);
+  }
+
+ private:
+  CopyTicket Done() {
+    last_ticket_ = CopyTicket(last_ticket_.value + 1);
+    unreported_.push_back(last_ticket_);
+    return last_ticket_;
+  }
+
+  Arena arena_;
+  CopyTicket last_ticket_{0};
+  std::vector<CopyTicket> unreported_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceMemory>> MakeCpuMemory(uint64_t slot_bytes, uint32_t slots) {
+  CACHALOT_ASSIGN_OR_RETURN(Arena arena, Arena::Claim(slot_bytes, slots, 0));
+  return std::unique_ptr<DeviceMemory>(std::make_unique<CpuMemory>(std::move(arena)));
+}
+
+}  // namespace cachalot::exec
