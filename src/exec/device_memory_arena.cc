@@ -34,8 +34,8 @@ Result<Arena> Arena::Claim(uint64_t slot_bytes, uint32_t slots, uint8_t fill) {
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(slot_bytes, uint64_t{slots}, &bytes) ||
       bytes > static_cast<uint64_t>(std::numeric_limits<ptrdiff_t>::max())) {
-    return Unavailable(fmt::format("KV pool: asked for {} slots of {}, more than any machine has", slots,
-                                   FormatBytes(slot_bytes)));
+    return Unavailable(
+        fmt::format("KV pool: asked for {} slots of {}, more than any machine has", slots, FormatBytes(slot_bytes)));
   }
   CACHALOT_RETURN_IF_ERROR(CheckAvailable(bytes, slot_bytes, slots));
   void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -139,8 +139,9 @@ class SimLinkMemory final : public DeviceMemory {
 Result<std::unique_ptr<DeviceMemory>> MakeSimLinkMemory(uint64_t slot_bytes, uint32_t slots, const LinkSpec& link,
                                                         Clock& clock) {
   if (!(link.bytes_per_second > 0) || link.latency < Nanos(0) || ToSeconds(link.latency) > kLongestCopySeconds) {
-    return Invalid(fmt::format("simlink: {} bytes/s after {} ns; expected a bandwidth above 0 and a latency of 0 to {} s",
-                               link.bytes_per_second, link.latency.count(), kLongestCopySeconds));
+    return Invalid(
+        fmt::format("simlink: {} bytes/s after {} ns; expected a bandwidth above 0 and a latency of 0 to {} s",
+                    link.bytes_per_second, link.latency.count(), kLongestCopySeconds));
   }
   CACHALOT_ASSIGN_OR_RETURN(Arena arena, Arena::Claim(slot_bytes, slots, kPoison));
   return std::unique_ptr<DeviceMemory>(std::make_unique<SimLinkMemory>(std::move(arena), link, clock));

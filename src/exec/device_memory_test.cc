@@ -194,7 +194,8 @@ INSTANTIATE_TEST_SUITE_P(Backends, DeviceMemoryDeathTest, kBackends, NameOf);
 class SimLink : public testing::Test {
  protected:
   void SetUp() override {
-    MemoryResult made = MakeSimLinkMemory(kSlotBytes, kSlots, {.bytes_per_second = 256e6, .latency = Nanos(10'000)}, clock_);
+    MemoryResult made =
+        MakeSimLinkMemory(kSlotBytes, kSlots, {.bytes_per_second = 256e6, .latency = Nanos(10'000)}, clock_);
     ASSERT_TRUE(made.ok());
     memory_ = std::move(made).value();
   }
@@ -305,7 +306,8 @@ TEST_F(SimLink, LinksThatCannotBeAreRefused) {
 
 TEST(SimLinkOnASteadyClock, WaitReturnsOnceTheTimeHasPassed) {
   SteadyClock clock;
-  MemoryResult made = MakeSimLinkMemory(kSlotBytes, kSlots, {.bytes_per_second = 1e9, .latency = Nanos(200'000)}, clock);
+  MemoryResult made =
+      MakeSimLinkMemory(kSlotBytes, kSlots, {.bytes_per_second = 1e9, .latency = Nanos(200'000)}, clock);
   ASSERT_TRUE(made.ok());
   const Bytes in = Pattern(3);
   const Nanos begin = clock.Now();

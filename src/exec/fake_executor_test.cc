@@ -44,8 +44,7 @@ struct Paged {
 class FakeExecutorTest : public testing::Test {
  protected:
   void Make(FakeOptions options) {
-    Result<std::unique_ptr<DeviceMemory>> memory =
-        MakeCpuMemory(FakeExecutor::LayoutFor(options).slot_bytes, kSlots);
+    Result<std::unique_ptr<DeviceMemory>> memory = MakeCpuMemory(FakeExecutor::LayoutFor(options).slot_bytes, kSlots);
     ASSERT_TRUE(memory.ok());
     memory_ = std::move(memory).value();
     fake_ = std::make_unique<FakeExecutor>(std::move(options), *memory_);
@@ -107,7 +106,10 @@ TEST_F(FakeExecutorTest, RowsOfManySequencesGiveTheirLogitsInBatchOrder) {
   const std::vector<TokenId> b = Tokens(4, 5);
   const Paged pages_a(1, 0, 2);
   const Paged pages_b(1, 10, 1);
-  const SequenceRows rows[] = {pages_a.Rows(a, 0, 20, 2), pages_b.Rows(b, 0, 5, 0), };
+  const SequenceRows rows[] = {
+      pages_a.Rows(a, 0, 20, 2),
+      pages_b.Rows(b, 0, 5, 0),
+  };
   const Result<Logits> logits = fake_->Run({rows});
   ASSERT_TRUE(logits.ok());
   ASSERT_EQ(logits->rows, 2u);

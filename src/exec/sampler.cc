@@ -99,7 +99,8 @@ TokenId Sampler::Draw(const SamplingParams& params, const SampleInput& input, st
                       float best) {
   weights_.resize(scores.size());
   if (best == kInfinity) {
-    std::transform(scores.begin(), scores.end(), weights_.begin(), [](float s) { return s == kInfinity ? 1.0f : 0.0f; });
+    std::transform(scores.begin(), scores.end(), weights_.begin(),
+                   [](float s) { return s == kInfinity ? 1.0f : 0.0f; });
   } else {
     // A temperature too small for its inverse is the smallest that has one.
     const float inverse = 1.0f / std::max(params.temperature, std::numeric_limits<float>::min());

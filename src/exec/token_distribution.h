@@ -51,10 +51,10 @@ class TokenDistribution {
 
   std::span<const float> scores_;
   std::span<const float> weights_;
-  uint64_t last_rank_ = 0;   // ranks from here up are kept
+  uint64_t last_rank_ = 0;  // ranks from here up are kept
   float least_weight_ = 0;
-  uint64_t kept_mass_ = 0;   // valid once counted_
-  bool counted_ = false;     // whether buckets_ are of these tokens
+  uint64_t kept_mass_ = 0;  // valid once counted_
+  bool counted_ = false;    // whether buckets_ are of these tokens
   std::array<Bucket, kBuckets> buckets_;
   std::vector<uint64_t> candidates_;
   std::vector<uint64_t> chunk_masses_;  // scratch of Draw

@@ -17,7 +17,7 @@ namespace {
 // The same by sorting everything, in double.
 struct Naive {
   std::vector<float> scores, weights;
-  uint32_t best = 0;   // 0: all
+  uint32_t best = 0;  // 0: all
   double share = 1;
   float least = 0;
 
@@ -69,7 +69,9 @@ std::set<TokenId> Support(TokenDistribution& distribution) {
 }
 
 // Equal scores everywhere, so that only ids rank.
-Naive Flat(size_t tokens) { return {.scores = std::vector<float>(tokens, 1.5f), .weights = std::vector<float>(tokens, 1)}; }
+Naive Flat(size_t tokens) {
+  return {.scores = std::vector<float>(tokens, 1.5f), .weights = std::vector<float>(tokens, 1)};
+}
 
 Naive WithWeights(std::vector<float> weights) {
   Naive naive;

@@ -95,7 +95,6 @@ void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole,
 // none sees more than `lanes`. `next` are the tiles that come after.
 template <class Cells>
 void RunTiles(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, bool whole, Range lanes) {
-  const bool copied = b.part_dims != b.shape->head_dim;
   constexpr uint64_t kCell = sizeof(typename Cells::Cell);
   Copies copies;
   Ahead ahead;
@@ -105,7 +104,7 @@ void RunTiles(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, boo
     for (uint32_t tile = 0; tile < tiles.count; ++tile) {
       ahead.from[tile] = reinterpret_cast<const std::byte*>(tiles.values[tile] + dim * kTile);
     }
-    if (copied) {
+    if (b.copied) {
       CopyKeys(tiles, dim, dims, copies);
       ScoreDims(b, copies.tiles, dim, dims, ahead);
     } else {
@@ -120,7 +119,7 @@ void RunTiles(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, boo
       const auto* keys = tile < next.count ? next.keys[tile] : tiles.keys[tile];
       ahead.from[tile] = reinterpret_cast<const std::byte*>(keys + dim * tiles.key_stride);
     }
-    if (copied) {
+    if (b.copied) {
       CopyValues(tiles, dim, Least(b.part_dims, b.shape->head_dim - dim), lanes, copies);
       SumValueDims(b, copies.tiles, dim, whole, ahead);
     } else {
@@ -132,7 +131,7 @@ void RunTiles(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, boo
 // The tiles from `position` to `end`, as many as one job takes.
 template <class Cells>
 void FindTiles(const Block& b, const PageView& view, uint64_t position, uint64_t end, Tiles<Cells>& tiles) {
-  const uint32_t most = b.part_dims == b.shape->head_dim ? Least(kTilesAtOnce, kScoreVecs / b.count) : kCopiedTiles;
+  const uint32_t most = b.copied ? kCopiedTiles : Least(kTilesAtOnce, kScoreVecs / b.count);
   for (tiles.count = 0; tiles.count < most && position < end; ++tiles.count, position += kTile) {
     const std::byte* block = BlockOf(view, position);
     const uint64_t token = position % view.block_tokens;
@@ -203,8 +202,8 @@ void AttendAs(const AttentionShape& shape, const QueryRun& run, uint32_t kv_head
     b.first = static_cast<uint32_t>(uint64_t{queries} * i / blocks);
     b.count = static_cast<uint32_t>(uint64_t{queries} * (i + 1) / blocks) - b.first;
     // Copies of K and V pay when several passes read them, and give padded value rows.
-    const bool copied = b.padded_dim != shape.head_dim || b.count > kScoreRows;
-    b.part_dims = copied ? kCopiedDims : shape.head_dim;
+    b.copied = b.padded_dim != shape.head_dim || b.count > kScoreRows;
+    b.part_dims = b.copied ? kCopiedDims : shape.head_dim;
     AttendBlock<Cells>(b, view);
   }
 }

@@ -29,6 +29,7 @@ struct Block {
   uint32_t group;         // query heads per KV head
   uint32_t first, count;  // query vectors
   uint32_t padded_dim;    // head_dim, rounded up to 16
+  bool copied;            // K and V are converted to f32 copies first
   uint32_t part_dims;     // dimensions worked on at a time
 
   float q[kStateFloats];          // [head_dim][count]

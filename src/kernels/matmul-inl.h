@@ -1,5 +1,11 @@
-// Matmul over panels, written once over the vector traits (simd-inl.h says how it is included) and over the byte traits
-// that each matmul_<isa>.cc defines:
+// What the matmul kernels share: tiles of results. The kernels are written once over the vector traits (simd-inl.h, which
+// also says how these files are included) and the byte traits below.
+// Threads:   pure.
+// Ownership: none.
+// Invariant: an accumulator is one lane from its first column to its last, wherever tiles and slabs are cut.
+// Cost:      loads and stores of tiles only.
+//
+// Each matmul_<isa>.cc defines:
 //   Bytes: 64 bytes   LoadBytes StoreBytes (aligned) LowNibbles HighNibbles Or
 //   TopBits<position, mask>(b): ((b >> position) & mask) << 4 in each byte
 //   LoadU8 LoadI8: 16 bytes to Vec   StoreInt8: an Int within [-128, 127] to 16 bytes

@@ -1,4 +1,8 @@
-// The entry points of matmul-inl.h: one function for every weight format.
+// The matmul kernels' entry points.
+// Threads:   pure.
+// Ownership: none.
+// Invariant: as matmul-inl.h.
+// Cost:      one switch over the weight format.
 
 namespace {
 

@@ -65,6 +65,7 @@ TEST(Budget, MoreThanTheMachineHasIsRefusedWithTheSum) {
 TEST(Budget, SlidingGroupsCountTheirWindowOnly) {
   BudgetInputs in = Inputs();
   in.geometry.windows = {0, 128, 128};
+  in.available_bytes *= 2;
   const auto plan = PlanBudget(in);
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->slots, 8 * PeakSlots(in.geometry, 1024, 512));

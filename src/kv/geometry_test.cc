@@ -20,7 +20,8 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {16, {0}}, {16, {0, 0, 0}}, {16, {0, 32}}, {16, {20}}, {16, {0, 1, 16, 17}}, {4, {6, 9}}, {5, {0, 7, 7, 12}}, {1, {0, 3}},
+    {16, {0}},   {16, {0, 0, 0}},    {16, {0, 32}}, {16, {20}}, {16, {0, 1, 16, 17}},
+    {4, {6, 9}}, {5, {0, 7, 7, 12}}, {1, {0, 3}},
 };
 
 KvGeometry GeometryFor(const Case& c, uint32_t slots = kPlenty) {
@@ -80,7 +81,8 @@ TEST(Geometry, PeakSlotsIsTheMostThatAnyGrowthTakes) {
         KvManager manager(GeometryFor(c));
         const SequenceId id = manager.Create();
         ASSERT_EQ(PeakSlots(manager.geometry(), total, step), CostliestStep(manager, {id}, total, step))
-            << "block " << c.block_tokens << ", " << c.windows.size() << " groups, step " << step << ", total " << total;
+            << "block " << c.block_tokens << ", " << c.windows.size() << " groups, step " << step << ", total "
+            << total;
       }
     }
   }

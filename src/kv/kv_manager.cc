@@ -47,7 +47,8 @@ struct KvManager::State {
   std::vector<SlotId> touched;     // scratch: where it is not zero
 
   auto Find(SequenceId id) const {
-    return std::lower_bound(live.begin(), live.end(), id, [](const auto& s, SequenceId wanted) { return s->id < wanted; });
+    return std::lower_bound(live.begin(), live.end(), id,
+                            [](const auto& s, SequenceId wanted) { return s->id < wanted; });
   }
 
   Sequence& At(SequenceId id) const {

@@ -83,8 +83,8 @@ class Inspection {
             content_[slot.value]->group, content.block, group);
       }
       content_[slot.value] = content;
-      const bool written = sequence.reserved_tokens > 0 &&
-                           content.block >= sequence.length / snapshot_.geometry.block_tokens;
+      const bool written =
+          sequence.reserved_tokens > 0 && content.block >= sequence.length / snapshot_.geometry.block_tokens;
       if (written && snapshot_.references[slot.value] > 1) {
         Add("sequence {} is about to write slot {}, which has {} references", sequence.id.value, slot.value,
             snapshot_.references[slot.value]);

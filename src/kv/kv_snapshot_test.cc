@@ -74,10 +74,12 @@ TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
 }
 
 TEST(Violations, FindSlotsWithTwoContents) {
-  ExpectViolations([](KvSnapshot& s) { std::swap(s.sequences[0].tables[0].slots[0], s.sequences[0].tables[0].slots[1]); },
-                   {"slot 0 is block 1 of group 0 and block 0 of group 0"});
-  ExpectViolations([](KvSnapshot& s) { std::swap(s.sequences[0].tables[0].slots[3], s.sequences[0].tables[1].slots[1]); },
-                   {"is block 3 of group 0 and block 3 of group 1", "is block 3 of group 1 and block 3 of group 0"});
+  ExpectViolations(
+      [](KvSnapshot& s) { std::swap(s.sequences[0].tables[0].slots[0], s.sequences[0].tables[0].slots[1]); },
+      {"slot 0 is block 1 of group 0 and block 0 of group 0"});
+  ExpectViolations(
+      [](KvSnapshot& s) { std::swap(s.sequences[0].tables[0].slots[3], s.sequences[0].tables[1].slots[1]); },
+      {"is block 3 of group 0 and block 3 of group 1", "is block 3 of group 1 and block 3 of group 0"});
 }
 
 TEST(Violations, FindASharedBlockThatIsAboutToBeWritten) {

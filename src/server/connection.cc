@@ -251,12 +251,13 @@ void Connection::BeginStream(uint64_t serial, HttpResponse head) {
 
 void Connection::Write(uint64_t serial, std::string_view bytes) {
   if (!Current(serial) || bytes.empty()) return;
+  // Checked before, not after: one write may be large without the client being slow.
+  if (queued_bytes() > context_.options.stream_buffer) return Close();
   if (chunked_) {
     Send({fmt::format("{:x}\r\n", bytes.size()), bytes, "\r\n"});
   } else {
     Send({bytes});
   }
-  if (queued_bytes() > context_.options.stream_buffer) Close();
 }
 
 void Connection::EndStream(uint64_t serial) {

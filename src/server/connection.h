@@ -2,7 +2,7 @@
 // Threads:   the I/O thread.
 // Ownership: HttpContext::connections holds every open connection; an exchange holds its own until it is answered.
 // Invariant: one request is in progress at a time; the next is not read before the answer has been handed to the
-//            kernel; what waits to be sent of a stream never exceeds stream_buffer.
+//            kernel; what waits to be sent of a stream never exceeds stream_buffer by more than one write.
 // Cost:      while it streams: this object and the unsent bytes; no read buffer.
 #pragma once
 

@@ -114,7 +114,6 @@ Result<Value> WordCount(Runtime& rt, CallInput in) {
 }
 
 Result<Value> Truncate(Runtime& rt, CallInput in) {
-  if (!in.self.is(Kind::kStr)) return Invalid(fmt::format("truncate needs a str, not {}", TypeName(in.self)));
   CACHALOT_ASSIGN_OR_RETURN(const int64_t length, IntArgument(in, 0, 255));
   const Value end = in.has(2) ? in[2] : rt.Str("...");
   if (!end.is(Kind::kStr)) return Invalid(fmt::format("truncate's end must be a str, not {}", TypeName(end)));
@@ -123,10 +122,11 @@ Result<Value> Truncate(Runtime& rt, CallInput in) {
   const int64_t end_chars = *LengthOf(end);
   if (length < end_chars) return Invalid(fmt::format("expected length >= {}, got {}", end_chars, length));
   if (leeway < 0) return Invalid(fmt::format("expected leeway >= 0, got {}", leeway));
+  const std::optional<int64_t> chars = LengthOf(in.self);
+  if (chars && (*chars <= length || *chars - length <= leeway)) return in.self;
+  if (!in.self.is(Kind::kStr)) return Invalid(fmt::format("truncate needs a str, not {}", TypeName(in.self)));
   CACHALOT_RETURN_IF_ERROR(rt.TickBytes(in.self.text().size()));
   const StrObject& text = *in.self.as<StrObject>();
-  const int64_t chars = static_cast<int64_t>(text.chars());
-  if (chars <= length || chars - length <= leeway) return in.self;
   std::string_view kept = CharRange(text, 0, static_cast<size_t>(length - end_chars));
   if (!Truth(in[1])) kept = kept.substr(0, kept.rfind(' '));
   return rt.Str(std::string(kept) + end.text(), text.markup);

@@ -34,6 +34,7 @@ Result<Dict> DictFromArguments(Runtime& rt, CallInput in, std::string_view name)
   }
   if (!in.arguments.positional.empty()) {
     const Value& source = in[0];
+    if (source.is(Kind::kUndefined)) return UndefinedError(source);
     if (source.is(Kind::kDict)) {
       CACHALOT_RETURN_IF_ERROR(rt.Tick(source.dict().entries().size()));
       dict = source.dict();

@@ -81,11 +81,15 @@ Result<Value> CompareTest(Runtime& rt, CallInput in) {
   return Value::Bool(holds);
 }
 
-Result<Value> IsFilter(Runtime&, CallInput in) {
-  return Value::Bool(in.self.is(Kind::kStr) && IsKnownFilter(in.self.text()));
+// Whether the table has the name; names are looked up like dict keys.
+Result<Value> IsNameOf(Runtime& rt, const Value& name, bool (*is_known)(std::string_view)) {
+  CACHALOT_ASSIGN_OR_RETURN(const bool hashable, IsHashable(rt, name));
+  if (!hashable) return Invalid(fmt::format("unhashable type: '{}'", TypeName(name)));
+  return Value::Bool(name.is(Kind::kStr) && is_known(name.text()));
 }
-Result<Value> IsTest(Runtime&, CallInput in) {
-  return Value::Bool(in.self.is(Kind::kStr) && FindTest(in.self.text()) != nullptr);
+Result<Value> IsFilter(Runtime& rt, CallInput in) { return IsNameOf(rt, in.self, IsKnownFilter); }
+Result<Value> IsTest(Runtime& rt, CallInput in) {
+  return IsNameOf(rt, in.self, [](std::string_view name) { return FindTest(name) != nullptr; });
 }
 
 }  // namespace

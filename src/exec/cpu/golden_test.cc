@@ -53,6 +53,7 @@ nlohmann::json AllDigests() {
 
 TEST(Golden, NoBitOfKvOrLogitsChangesWithoutABumpOfTheNumericsId) {
   std::ifstream in(kGoldenFile);
+  ASSERT_TRUE(in.good()) << kGoldenFile;
   const nlohmann::json recorded = nlohmann::json::parse(in, nullptr, false);
   const nlohmann::json actual = AllDigests();
   if (actual == recorded) return;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/check.h"
 #include "base/random.h"
 #include "exec/cpu/cpu_executor.h"
 #include "kernels/kernel_table.h"
@@ -43,6 +44,7 @@ void ExecutorRig::Grow(Sequence& sequence, uint64_t tokens) {
   const uint64_t blocks = (sequence.length + tokens + block_tokens - 1) / block_tokens;
   for (Group& group : sequence.groups) {
     while (group.first_block + group.slots.size() < blocks) {
+      CACHALOT_CHECK(!free_slots_.empty());
       group.slots.push_back(free_slots_.back());
       free_slots_.pop_back();
     }

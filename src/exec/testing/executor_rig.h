@@ -23,7 +23,7 @@ struct RigOptions {
   size_t threads = 1;
   CpuModelOptions model;
   StepLimits limits{600, 600};
-  uint32_t slots = 512;
+  uint32_t slots = 2048;
   uint64_t scatter_seed = 0;  // 0: slots in order
 };
 

@@ -182,7 +182,8 @@ void FakeExecutor::RunRows(const SequenceRows& rows) {
   uint64_t hash = first == 0 ? 0 : Read(rows, reference_group_, first - 1)->hash;
   for (uint64_t i = 0; i < rows.tokens.size(); ++i) {
     hash = Chain(hash, rows.tokens[i], first + i);
-    for (size_t group = 0; group < layout_.groups.size(); ++group) Write(rows, group, first + i, {hash, rows.tokens[i]});
+    for (size_t group = 0; group < layout_.groups.size(); ++group)
+      Write(rows, group, first + i, {hash, rows.tokens[i]});
     if (i + rows.logit_rows < rows.tokens.size()) continue;
     logits_.resize(logits_.size() + options_.vocabulary);
     FillLogits(hash, logits_.data() + logits_.size() - options_.vocabulary);
@@ -211,7 +212,9 @@ uint64_t FakeExecutor::HashOf(std::span<const TokenId> tokens) const {
   return hash;
 }
 
-TokenId FakeExecutor::BestToken(uint64_t hash) const { return static_cast<TokenId>(Mix(hash, 1) % options_.vocabulary); }
+TokenId FakeExecutor::BestToken(uint64_t hash) const {
+  return static_cast<TokenId>(Mix(hash, 1) % options_.vocabulary);
+}
 
 // One clear best token, one runner-up, the rest spread over [-4, 4).
 void FakeExecutor::FillLogits(uint64_t hash, float* logits) const {

@@ -17,8 +17,8 @@ using BlockName = uint64_t;
 
 struct ModelSequence {
   SequenceId id;
-  std::vector<uint64_t> words;                   // one per token: a hash of all tokens up to it
-  std::vector<std::vector<BlockName>> blocks;    // by group, by logical block; 0: left its window
+  std::vector<uint64_t> words;                 // one per token: a hash of all tokens up to it
+  std::vector<std::vector<BlockName>> blocks;  // by group, by logical block; 0: left its window
 };
 
 struct Model {
