@@ -58,13 +58,13 @@ TEST(FindJsonSyntaxError, AgreesWithAnotherParserOnRandomText) {
                                           "1", "-", "0", ".5", "e-", "null", " "};
   SplitMix64 random(5);
   int accepted = 0;
-  for (int round = 0; round < 200'000; ++round) {
+  for (int round = 0; round < 20'000; ++round) {
     std::string text;
     for (uint64_t n = random.Below(8); n > 0; --n) text += kPieces[random.Below(std::size(kPieces))];
     ASSERT_EQ(!FindJsonSyntaxError(text), nlohmann::json::accept(text)) << text;
     accepted += nlohmann::json::accept(text);
   }
-  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(accepted, 100);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST(JsonWriter, NumbersAreShortestAndStayNumbersWhenReadBack) {
   EXPECT_EQ(written(std::numeric_limits<double>::quiet_NaN()), "null");
   EXPECT_EQ(written(-std::numeric_limits<float>::infinity()), "null");
   SplitMix64 random(3);
-  for (int i = 0; i < 20'000; ++i) {
+  for (int i = 0; i < 5'000; ++i) {
     const double value = std::bit_cast<double>(random());
     if (!std::isfinite(value)) continue;
     ASSERT_EQ(std::bit_cast<uint64_t>(*ParseJson(written(value)).value().AsNumber()), std::bit_cast<uint64_t>(value));
@@ -216,7 +216,7 @@ Json RandomJson(SplitMix64* random, int depth) {
 
 TEST(Json, WrittenValuesReadBackEqualAndAnotherParserAgrees) {
   SplitMix64 random(11);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < 300; ++round) {
     const Json json = RandomJson(&random, 5);
     const std::string text = json.Dump();
     ASSERT_EQ(ParseJson(text).value(), json) << text;
@@ -228,7 +228,7 @@ TEST(Json, WrittenValuesReadBackEqualAndAnotherParserAgrees) {
 // Cutting or changing a byte must never do worse than an error, and we accept nothing that the other parser refuses.
 TEST(Json, DamagedTextIsRefusedOrReadAsAnotherParserReadsIt) {
   SplitMix64 random(13);
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     std::string text = RandomJson(&random, 4).Dump();
     text[random.Below(text.size())] = static_cast<char>("\"\\{}[],:0e-.\x80 "[random.Below(15)]);
     const Result<Json> parsed = ParseJson(text);

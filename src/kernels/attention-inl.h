@@ -50,6 +50,13 @@ void CopyValues(const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims, Range la
   }
 }
 
+// For the passes after the first: one line that is there already.
+inline Ahead NothingAhead(const Block& b) {
+  Ahead ahead;
+  for (const std::byte*& from : ahead.from) from = reinterpret_cast<const std::byte*>(&b);
+  return ahead;
+}
+
 // Scores of all query vectors over the dimensions [dim, dim + dims), which `tiles` begins with.
 template <class Cells>
 void ScoreDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims, const Ahead& ahead) {
@@ -59,10 +66,12 @@ void ScoreDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims,
   job.resume = dim > 0;
   job.tile_stride = b.count * 16;
   job.ahead = &ahead;
+  const Ahead none = NothingAhead(b);
   for (uint32_t i = 0; i < b.count; i += kScoreRows) {
     job.q = b.q + dim * b.count + i;
     job.scores = b.scores + 16 * i;
     ScoreRows<Cells>(Least(b.count - i, kScoreRows), job, tiles);
+    job.ahead = &none;
   }
 }
 
@@ -74,6 +83,7 @@ void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole,
   job.decay_stride = b.count;
   job.dims = b.PartWidth(dim);
   job.ahead = &ahead;
+  const Ahead none = NothingAhead(b);
   for (uint32_t i = 0, rows = 0; i < b.count; i += rows) {
     rows = Least(b.count - i, kValueRows);
     if (!whole) {  // only vectors that see the same lanes go together
@@ -88,6 +98,7 @@ void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole,
     job.decay = b.decay + i;
     job.out = b.split_out + dim * b.count + i * job.dims;
     SumValueRows<Cells>(rows, job, tiles);
+    job.ahead = &none;
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 // 32 registers of 16 lanes: up to 24 sums, at least 8 to hide the latency of an fma.
 constexpr uint32_t kScoreRows = 8;
-constexpr int ScoreTilesAtOnce(int rows) { return rows <= 4 ? 4 : 2; }
+constexpr int ScoreTilesAtOnce(int rows) { return rows == 1 ? 8 : rows <= 4 ? 4 : 2; }
 constexpr uint32_t kValueRows = 6;
 constexpr int ValueVecsAtOnce(int rows) { return rows <= 2 ? 8 : 4; }
 constexpr bool kReloadFactors = false;

