@@ -88,23 +88,33 @@ void Generation::OnPrompt(size_t prompt_index, const engine::PromptEvent& event)
   LogprobsText added;
   for (size_t i = 0; i < event.tokens.size(); ++i) {
     const size_t index = event.first + i;
-    if (index != prompt.next && !(prompt.next == 0 && index == 1)) continue;
-    if (prompt.next == 0) AddPromptToken(prompt, 0, nullptr, &added);
-    if (index > 0) AddPromptToken(prompt, index, &event.tokens[i], &added);
+    if (index >= prompt.tokens.size()) break;
+    if (prompt.next == 0) {
+      AddPromptToken(prompt, 0, nullptr, &added);
+      prompt.next = 1;
+    }
+    if (index != prompt.next) continue;
+    AddPromptToken(prompt, index, &event.tokens[i], &added);
     prompt.next = index + 1;
   }
-  if (added.empty()) return;
-  for (uint32_t i = 0; i < request_.n; ++i) ChoiceOf(prompt_index, i).logprobs.Append(added);
+  AppendToChoices(prompt_index, added);
 }
 
-// The echo comes before the first token, with the logprob of a prompt of one token, which no event spoke of.
+void Generation::AppendToChoices(size_t prompt, const LogprobsText& logprobs) {
+  for (uint32_t i = 0; i < request_.n; ++i) ChoiceOf(prompt, i).logprobs.Append(logprobs);
+}
+
+// The echo comes before the first token, with the entry of a prompt of one token, which no event spoke of.
 void Generation::Begin(size_t prompt_index, Choice& choice) {
   if (choice.begun) return;
   choice.begun = true;
-  if (!request_.echo) return;
   Prompt& prompt = prompts_[prompt_index];
   choice.text = prompt.text;
-  if (wants_logprobs() && prompt.next == 0) AddPromptToken(prompt, 0, nullptr, &choice.logprobs);
+  if (prompt.next > 0 || prompt.tokens.empty()) return;
+  LogprobsText added;
+  AddPromptToken(prompt, 0, nullptr, &added);
+  prompt.next = 1;
+  AppendToChoices(prompt_index, added);
 }
 
 void Generation::OnToken(size_t prompt, const engine::TokenEvent& event) {

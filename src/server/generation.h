@@ -61,8 +61,8 @@ class Generation {
  private:
   struct Prompt {
     uint32_t open_choices;
-    std::vector<TokenId> tokens;  // kept when their logprobs are asked for
-    std::string text;             // what echo repeats
+    std::vector<TokenId> tokens;  // empty unless their logprobs are asked for
+    std::string text;             // what echo repeats; empty unless asked for
     size_t next = 0;              // the token whose logprob comes next
     uint64_t offset = 0;          // code points in front of it
     bool added_bos = false;
@@ -81,6 +81,7 @@ class Generation {
 
   bool wants_logprobs() const { return request_.sampling.logprobs >= 0; }
   Choice& ChoiceOf(size_t prompt, uint32_t choice) { return choices_[prompt * request_.n + choice]; }
+  void AppendToChoices(size_t prompt, const LogprobsText& logprobs);
   void Begin(size_t prompt, Choice& choice);
   void Collect(Choice& choice);
   void ObserveToken(Choice& choice);

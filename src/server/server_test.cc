@@ -215,8 +215,11 @@ TEST_F(ServerTest, EchoRepeatsThePromptWithItsLogprobs) {
   EXPECT_EQ(scored["choices"][0]["text"], "ab");
   EXPECT_EQ(scored["choices"][0]["logprobs"]["tokens"].size(), 2u);
   EXPECT_EQ(scored["usage"]["completion_tokens"], 0);
-  const json single = json::parse(Complete(R"({"prompt":"a","max_tokens":0,"echo":true,"logprobs":1})").body);
-  EXPECT_EQ(single["choices"][0]["logprobs"]["token_logprobs"], json::parse("[null]"));
+  const json single = json::parse(Complete(R"({"prompt":"a","max_tokens":1,"echo":true,"logprobs":1,"n":2})").body);
+  for (const json& choice : single["choices"]) {
+    EXPECT_EQ(choice["logprobs"]["token_logprobs"], json::parse("[null,-0.25]"));
+    EXPECT_EQ(choice["logprobs"]["text_offset"], json::parse("[0,1]"));
+  }
   std::string text;
   json tokens = json::array();
   for (const json& event : Events(Complete(R"({"prompt":"ab","echo":true,"logprobs":1,"stream":true})"))) {

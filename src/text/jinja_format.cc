@@ -68,6 +68,15 @@ std::string UnsignedDigits(uint64_t value, char type) {
   }
 }
 
+// %#g: as many digits as the precision says, always with a point.
+std::string AlternateGeneral(double value, int digits) {
+  const std::string scientific = fmt::format("{:#.{}e}", value, digits - 1);
+  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+  if (exponent < -4 || exponent >= digits) return scientific;
+  const std::string fixed = fmt::format("{:.{}f}", value, digits - 1 - exponent);
+  return fixed.find('.') == std::string::npos ? fixed + "." : fixed;
+}
+
 std::string FiniteDigits(double value, const FormatSpec& spec, char kind) {
   const int precision = static_cast<int>(spec.precision < 0 ? 6 : spec.precision);
   switch (kind) {
@@ -75,7 +84,7 @@ std::string FiniteDigits(double value, const FormatSpec& spec, char kind) {
     case 'f': return spec.alternate ? fmt::format("{:#.{}f}", value, precision) : fmt::format("{:.{}f}", value, precision);
     default: {
       const int digits = precision == 0 ? 1 : precision;
-      return spec.alternate ? fmt::format("{:#.{}g}", value, digits) : fmt::format("{:.{}g}", value, digits);
+      return spec.alternate ? AlternateGeneral(value, digits) : fmt::format("{:.{}g}", value, digits);
     }
   }
 }

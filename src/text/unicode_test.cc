@@ -37,12 +37,12 @@ TEST(Unicode, LenientDecodingEqualsStrictDecodingOfValidText) {
 
 // What llama.cpp makes of invalid UTF-8.
 TEST(Unicode, LenientDecodingOfInvalidText) {
-  EXPECT_EQ(ReadLax("a\xFF\x80z"), "a\uFFFD\uFFFDz");                             // one for each byte
-  EXPECT_EQ(ReadLax("\xE2\x82z"), "\uFFFD\uFFFDz");                               // cut short by another character
-  EXPECT_EQ(ReadLax("\xF0\x9F\x98"), "\uFFFD\uFFFD\uFFFD");                       // cut short by the end
-  EXPECT_EQ(ReadLax("\xC1\xA1"), "a");                                            // overlong
-  EXPECT_EQ(ReadLax("\xED\xA0\x80"), "\xED\xA0\x80");                             // a surrogate
-  EXPECT_EQ(ReadLax("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");             // past 10FFFF: llama.cpp stops there
+  EXPECT_EQ(ReadLax("a\xFF\x80z"), "a\uFFFD\uFFFDz");                            // one for each byte
+  EXPECT_EQ(ReadLax("\xE2\x82z"), "\uFFFD\uFFFDz");                              // cut short by another character
+  EXPECT_EQ(ReadLax("\xF0\x9F\x98"), "\uFFFD\uFFFD\uFFFD");                      // cut short by the end
+  EXPECT_EQ(ReadLax("\xC1\xA1"), "a");                                           // overlong
+  EXPECT_EQ(ReadLax("\xED\xA0\x80"), "\xED\xA0\x80");                            // a surrogate
+  EXPECT_EQ(ReadLax("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");            // past 10FFFF: llama.cpp stops there
   EXPECT_EQ(ReadLax("\xF8\x88\x80\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD\uFFFD");  // five bytes
 }
 
