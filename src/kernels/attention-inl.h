@@ -67,10 +67,10 @@ void ScoreDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims,
   job.tile_stride = b.count * 16;
   job.ahead = &ahead;
   const Ahead none = NothingAhead(b);
-  for (uint32_t i = 0; i < b.count; i += kScoreRows) {
+  for (uint32_t i = 0; i < b.count;) {
     job.q = b.q + dim * b.count + i;
     job.scores = b.scores + 16 * i;
-    ScoreRows<Cells>(Least(b.count - i, kScoreRows), job, tiles);
+    i += ScoreRows<Cells>(b.count - i, job, tiles);
     job.ahead = &none;
   }
 }
@@ -84,20 +84,23 @@ void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole,
   job.dims = b.PartWidth(dim);
   job.ahead = &ahead;
   const Ahead none = NothingAhead(b);
-  for (uint32_t i = 0, rows = 0; i < b.count; i += rows) {
-    rows = Least(b.count - i, kValueRows);
-    if (!whole) {  // only vectors that see the same lanes go together
+  for (uint32_t i = 0; i < b.count;) {
+    uint32_t alike = b.count - i;  // vectors from i on that see the same lanes
+    if (!whole) {
       job.begin = b.lane_begin[i];
       job.end = b.lane_end[i];
-      uint32_t alike = 1;
-      while (alike < rows && b.lane_begin[i + alike] == job.begin && b.lane_end[i + alike] == job.end) ++alike;
-      rows = alike;
-      if (job.begin == job.end) continue;
+      for (alike = 1; i + alike < b.count; ++alike) {
+        if (b.lane_begin[i + alike] != job.begin || b.lane_end[i + alike] != job.end) break;
+      }
+    }
+    if (job.begin == job.end) {
+      i += alike;
+      continue;
     }
     job.weights = b.scores + 16 * i;
     job.decay = b.decay + i;
     job.out = b.split_out + dim * b.count + i * job.dims;
-    SumValueRows<Cells>(rows, job, tiles);
+    i += SumValueRows<Cells>(alike, job, tiles);
     job.ahead = &none;
   }
 }

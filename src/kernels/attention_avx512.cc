@@ -6,11 +6,11 @@ namespace cachalot::kernels {
 namespace isa_avx512 {
 namespace {
 
-// 32 registers of 16 lanes: up to 24 sums, at least 8 to hide the latency of an fma.
+// 32 registers of 16 lanes: up to 24 sums.
 constexpr uint32_t kScoreRows = 8;
-constexpr int ScoreTilesAtOnce(int rows) { return rows == 1 ? 8 : rows <= 4 ? 4 : 2; }
+constexpr int ScoreTilesAtOnce(int rows) { return rows <= 4 ? 4 : 2; }
 constexpr uint32_t kValueRows = 6;
-constexpr int ValueVecsAtOnce(int rows) { return rows <= 2 ? 8 : 4; }
+constexpr int ValueVecsAtOnce(int) { return 4; }
 constexpr bool kReloadFactors = false;
 
 }  // namespace

@@ -5,8 +5,8 @@
 // Cost:      bound by fma throughput once kScoreRows query vectors share a load; else by converting K and V.
 //
 // Included inside a namespace after simd-inl.h, in a file that defines
-//   kScoreRows, ScoreTilesAtOnce(rows): sums rows * tiles of the score kernel, tiles a power of two
-//   kValueRows, ValueVecsAtOnce(rows): sums rows * vectors of the value kernel, vectors a power of two
+//   kScoreRows, ScoreTilesAtOnce(rows): most rows of a score kernel, and the tiles that go with each number of rows
+//   kValueRows, ValueVecsAtOnce(rows): likewise of a value kernel, and the vectors of 16 dimensions
 //   kReloadFactors: load factors anew for each vector rather than keep them in registers that the sums need
 
 namespace {
@@ -116,19 +116,20 @@ template <class Cells, int R, int T>
   }
 }
 
-// All tiles from first_tile on, T at once while they last, then T/2, ...
-template <class Cells, int R, int T>
-void ScoreTilesFrom(const ScoreJob& job, const Tiles<Cells>& tiles, uint32_t first_tile) {
-  for (; first_tile + T <= tiles.count; first_tile += T) ScoreTiles<Cells, R, T>(job, tiles, first_tile);
-  if constexpr (T > 1) ScoreTilesFrom<Cells, R, T / 2>(job, tiles, first_tile);
-}
+// The row counts that have kernels: 8, 6, 4, 3, 2, 1, as far as the instruction set goes.
+constexpr int FewerRows(int rows) { return rows > 4 ? rows - 2 : rows - 1; }
 
+// Scores the first of `rows` rows, as many as one kernel takes, and returns how many these are.
 template <class Cells, int R = kScoreRows>
-void ScoreRows(uint32_t rows, const ScoreJob& job, const Tiles<Cells>& tiles) {
+uint32_t ScoreRows(uint32_t rows, const ScoreJob& job, const Tiles<Cells>& tiles) {
   if constexpr (R > 1) {
-    if (rows < R) return ScoreRows<Cells, R - 1>(rows, job, tiles);
+    if (rows < R) return ScoreRows<Cells, FewerRows(R)>(rows, job, tiles);
   }
-  ScoreTilesFrom<Cells, R, ScoreTilesAtOnce(R)>(job, tiles, 0);
+  constexpr int kAtOnce = ScoreTilesAtOnce(R);
+  uint32_t tile = 0;
+  for (; tile + kAtOnce <= tiles.count; tile += kAtOnce) ScoreTiles<Cells, R, kAtOnce>(job, tiles, tile);
+  for (; tile < tiles.count; ++tile) ScoreTiles<Cells, R, 1>(job, tiles, tile);
+  return R;
 }
 
 // sums[row][vector] = fma(weights[row], value[vector], sums[row][vector]).
@@ -194,19 +195,17 @@ template <class Cells, int R, int D>
   }
 }
 
-// All dimensions from first_dim on, D vectors at once while they last, then D/2, ...
-template <class Cells, int R, int D>
-void SumValueVecsFrom(const ValueJob& job, const Tiles<Cells>& tiles, uint32_t first_dim) {
-  for (; first_dim + 16 * D <= job.dims; first_dim += 16 * D) SumValueVecs<Cells, R, D>(job, tiles, first_dim);
-  if constexpr (D > 1) SumValueVecsFrom<Cells, R, D / 2>(job, tiles, first_dim);
-}
-
+// Sums values into the first of `rows` rows, as many as one kernel takes, and returns how many these are.
 template <class Cells, int R = kValueRows>
-void SumValueRows(uint32_t rows, const ValueJob& job, const Tiles<Cells>& tiles) {
+uint32_t SumValueRows(uint32_t rows, const ValueJob& job, const Tiles<Cells>& tiles) {
   if constexpr (R > 1) {
-    if (rows < R) return SumValueRows<Cells, R - 1>(rows, job, tiles);
+    if (rows < R) return SumValueRows<Cells, FewerRows(R)>(rows, job, tiles);
   }
-  SumValueVecsFrom<Cells, R, ValueVecsAtOnce(R)>(job, tiles, 0);
+  constexpr int kAtOnce = ValueVecsAtOnce(R);
+  uint32_t dim = 0;
+  for (; dim + 16 * kAtOnce <= job.dims; dim += 16 * kAtOnce) SumValueVecs<Cells, R, kAtOnce>(job, tiles, dim);
+  for (; dim < job.dims; dim += 16) SumValueVecs<Cells, R, 1>(job, tiles, dim);
+  return R;
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 // Threads:   pure.
 // Ownership: none.
 // Invariant: as matmul-inl.h; isum and xsum are exact and below 2^24, so their conversion is exact too.
-// Cost:      per 512 products eight dot steps and three float operations, five with a minimum; weights are unpacked once
-//            per panel and call, or per block of rows if few.
+// Cost:      per 512 products eight dot steps and three float operations, five with a minimum; weights are unpacked
+//            once per panel and call, or per block of rows if few.
 
 namespace {
 

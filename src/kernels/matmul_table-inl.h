@@ -8,6 +8,7 @@ namespace {
 
 void Matmul(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end, float* out,
             uint64_t out_stride) {
+  if (x.rows == 0) return;
   const TileOut tile{out, out_stride, kPanelRows, false};
   switch (w.type) {
     case TensorType::kF32: return MatmulFloat<TensorType::kF32>(w, x, panel_begin, panel_end, tile);

@@ -143,6 +143,9 @@ class Problem {
     table.matmul(matrix_.view(), Rows(0, case_.m), panel_begin, panel_end, out.data(), Stride());
     return out;
   }
+  void RunInto(const KernelTable& table, uint32_t m, float* out) {
+    table.matmul(matrix_.view(), Rows(0, m), 0, matrix_.panels(), out, Stride());
+  }
   // Row by row.
   std::vector<float> RunSingly(const KernelTable& table) {
     std::vector<float> out(uint64_t{case_.m} * Stride(), kUntouched);
@@ -278,6 +281,17 @@ TEST(Matmul, GroupDotsStayExactWhereAllWeightsAreExtreme) {
           }
         }
       }
+    }
+  }
+}
+
+TEST(Matmul, NoRowsOfXWriteNothing) {
+  for (const TensorType type : kAllTypes) {
+    Problem problem(Case{type, 20, 256, 0});
+    for (const KernelTable* table : RunnableTables()) {
+      std::vector<float> out(64, Problem::kUntouched);
+      problem.RunInto(*table, 0, out.data());
+      EXPECT_EQ(out, std::vector<float>(64, Problem::kUntouched)) << InfoOf(type).name << " on " << table->isa;
     }
   }
 }

@@ -37,8 +37,8 @@ struct LogprobsText {
 struct ChoicePart {
   uint32_t index = 0;
   std::string_view text;
-  const LogprobsText* logprobs = nullptr;   // null: "logprobs":null
-  std::string_view finish_reason;           // empty: null
+  const LogprobsText* logprobs = nullptr;  // null: "logprobs":null
+  std::string_view finish_reason;          // empty: null
 };
 
 class AnswerFormat {

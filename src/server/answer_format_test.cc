@@ -70,8 +70,7 @@ TEST_F(AnswerFormatTest, WholeAnswers) {
   EXPECT_EQ(chat["usage"]["total_tokens"], 3);
   const json completion = json::parse(Make(Endpoint::kCompletion).WholeAnswer(choices, usage));
   EXPECT_EQ(completion["object"], "text_completion");
-  EXPECT_EQ(completion["choices"][0],
-            json::parse(R"({"index":0,"text":"a","logprobs":null,"finish_reason":"stop"})"));
+  EXPECT_EQ(completion["choices"][0], json::parse(R"({"index":0,"text":"a","logprobs":null,"finish_reason":"stop"})"));
 }
 
 TEST_F(AnswerFormatTest, ChatLogprobsTellBytes) {

@@ -26,9 +26,7 @@ ApiError InvalidField(std::string path, std::string problem) {
 
 ApiError InvalidBody(std::string message) { return {.status = 400, .message = std::move(message)}; }
 
-ApiError NotFound(std::string message) {
-  return {.status = 404, .message = std::move(message), .code = "not_found"};
-}
+ApiError NotFound(std::string message) { return {.status = 404, .message = std::move(message), .code = "not_found"}; }
 
 ApiError ShuttingDown() {
   return {.status = 503,

@@ -17,8 +17,8 @@ struct ApiError {
   int status = 400;
   std::string message;
   std::string type = "invalid_request_error";
-  std::string param;  // path of the offending field; empty: null
-  std::string code;   // empty: null
+  std::string param;                 // path of the offending field; empty: null
+  std::string code;                  // empty: null
   uint32_t retry_after_seconds = 0;  // 0: no Retry-After header
 };
 

@@ -17,10 +17,25 @@ constexpr int64_t kMaxInt = std::numeric_limits<int32_t>::max();
 
 // Fields that would change the answer and that this server does not know how to honour.
 constexpr std::string_view kUnsupported[] = {
-    "audio",           "bad_words",          "continue_final_message",     "function_call",        "functions",
-    "grammar",         "guided_choice",      "guided_grammar",             "guided_json",          "guided_regex",
-    "json_schema",     "min_tokens",         "include_stop_str_in_output", "prompt_logprobs",      "structured_outputs",
-    "suffix",          "use_beam_search",    "web_search_options",         "truncate_prompt_tokens",
+    "audio",
+    "bad_words",
+    "continue_final_message",
+    "function_call",
+    "functions",
+    "grammar",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "json_schema",
+    "min_tokens",
+    "include_stop_str_in_output",
+    "prompt_logprobs",
+    "structured_outputs",
+    "suffix",
+    "use_beam_search",
+    "web_search_options",
+    "truncate_prompt_tokens",
 };
 
 // false, 0, "", [], {} ask for nothing.
@@ -47,7 +62,8 @@ void RefuseUnsupported(FieldReader& reader) {
     if (name == nullptr) {
       reader.Fail("response_format.type", "expected string");
     } else if (*name != "text") {
-      reader.Fail("response_format.type", fmt::format("{} is not supported by this server; only \"text\"", Excerpt(*name)));
+      reader.Fail("response_format.type",
+                  fmt::format("{} is not supported by this server; only \"text\"", Excerpt(*name)));
     }
   }
   if (const Json* modalities = reader.Find("modalities")) {
@@ -205,7 +221,8 @@ void ReadPrompt(FieldReader& reader, ApiRequest* request) {
 void ReadBestOf(FieldReader& reader, const ApiRequest& request) {
   uint32_t best_of = request.n;
   reader.Int("best_of", 1, kMaxChoices, &best_of);
-  if (best_of != request.n) reader.Fail("best_of", fmt::format("is {}; only the value of n, {}, is supported", best_of, request.n));
+  if (best_of != request.n)
+    reader.Fail("best_of", fmt::format("is {}; only the value of n, {}, is supported", best_of, request.n));
 }
 
 ApiResult<ApiRequest> Finish(const FieldReader& reader, ApiRequest request) {

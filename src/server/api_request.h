@@ -20,8 +20,8 @@
 namespace cachalot::server {
 
 inline constexpr size_t kMaxStopStrings = 64;
-inline constexpr size_t kMaxStopBytes = 1024;   // of one
-inline constexpr uint32_t kMaxChoices = 128;    // n
+inline constexpr size_t kMaxStopBytes = 1024;  // of one
+inline constexpr uint32_t kMaxChoices = 128;   // n
 inline constexpr size_t kMaxPrompts = 256;
 inline constexpr size_t kMaxLogitBiases = 1024;
 inline constexpr size_t kMaxStopTokens = 64;
@@ -36,16 +36,16 @@ struct ApiRequest {
   std::optional<uint32_t> max_tokens;
   uint32_t n = 1;  // choices per prompt
   bool stream = false;
-  bool include_usage = false;        // a last chunk with the usage
-  bool ignore_eos = false;           // end tokens end nothing
-  bool has_seed = false;             // sampling.seed was given
+  bool include_usage = false;  // a last chunk with the usage
+  bool ignore_eos = false;     // end tokens end nothing
+  bool has_seed = false;       // sampling.seed was given
   SamplingParams sampling;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;  // more end tokens
 
   // Of chat.
-  Json messages;  // array, normalised for templates: see ParseMessages
-  Json tools;     // array, or null
+  Json messages;            // array, normalised for templates: see ParseMessages
+  Json tools;               // array, or null
   Json template_variables;  // object, or null
   bool add_generation_prompt = true;
 

@@ -44,8 +44,7 @@ ApiError RejectionError(const engine::Rejection& rejection) {
   using engine::RejectReason;
   switch (rejection.reason) {
     case RejectReason::kContextLength: return ContextLengthExceeded(rejection.message);
-    case RejectReason::kTooLarge:
-      return {.status = 413, .message = rejection.message, .code = "request_too_large"};
+    case RejectReason::kTooLarge: return {.status = 413, .message = rejection.message, .code = "request_too_large"};
     case RejectReason::kQueueFull:
       return {.status = 429,
               .message = rejection.message,
@@ -115,9 +114,7 @@ bool ApiService::Authorized(const HttpRequest& request) const {
   return sent.starts_with(kScheme) && IsKey(sent.substr(kScheme.size()), deps_.api_key);
 }
 
-void ApiService::OnResponse(int status) {
-  deps_.metrics.Add(Counter::kHttpResponses, 1, std::to_string(status));
-}
+void ApiService::OnResponse(int status) { deps_.metrics.Add(Counter::kHttpResponses, 1, std::to_string(status)); }
 
 void ApiService::OnTick() {
   const Nanos silence = std::chrono::seconds(options_.heartbeat);
@@ -161,9 +158,9 @@ void ApiService::StartGeneration(uint64_t key, Preparing preparing, PreparedRequ
   head.created = deps_.clock.UnixSeconds();
   head.usage_in_chunks = prepared.api.include_usage;
   Running& running = running_[key];
-  running.generation = std::make_unique<Generation>(Generation::Context{deps_.model, deps_.clock, deps_.metrics},
-                                                    std::move(prepared), std::move(head),
-                                                    std::move(preparing.exchange), preparing.arrived);
+  running.generation =
+      std::make_unique<Generation>(Generation::Context{deps_.model, deps_.clock, deps_.metrics}, std::move(prepared),
+                                   std::move(head), std::move(preparing.exchange), preparing.arrived);
   for (size_t i = 0; i < running.generation->prompt_count(); ++i) {
     const RequestId id(next_request_++);
     running.ids.push_back(id);

@@ -34,12 +34,11 @@ TEST(ChatMessages, TextPartsAreJoined) {
 }
 
 TEST(ChatMessages, ArgumentsOfToolCallsBecomeObjects) {
-  EXPECT_EQ(
-      Normalised(
-          R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+  EXPECT_EQ(Normalised(
+                R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
              "function":{"name":"f","arguments":"{\"a\": 1}"}}]},{"role":"tool","tool_call_id":"1","content":"9"}])"),
-      R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",)"
-      R"("function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","content":"9","tool_call_id":"1"}])");
+            R"([{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",)"
+            R"("function":{"name":"f","arguments":{"a":1}}}]},{"role":"tool","content":"9","tool_call_id":"1"}])");
   // What is no JSON object stays text.
   EXPECT_EQ(Normalised(R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"not json"}}]}])"),
             R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"not json"}}]}])");

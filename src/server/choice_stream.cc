@@ -5,7 +5,8 @@
 
 namespace cachalot::server {
 
-ChoiceStream::ChoiceStream(const text::Tokenizer& tokenizer, std::shared_ptr<const text::StopSet> stops, uint64_t offset)
+ChoiceStream::ChoiceStream(const text::Tokenizer& tokenizer, std::shared_ptr<const text::StopSet> stops,
+                           uint64_t offset)
     : decoder_(tokenizer, /*with_special=*/false, text::DecodeFrom::kContinuation),
       matcher_(std::move(stops)),
       code_points_(offset) {}

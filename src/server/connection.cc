@@ -10,8 +10,8 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <boost/asio/post.hpp>
 
 namespace cachalot::server {
 namespace {
@@ -87,8 +87,6 @@ void Connection::Close() {
   context_.connections.erase(this);
   if (context_.on_closed) context_.on_closed();
 }
-
-// --- reading ---
 
 void Connection::WaitReadable() {
   if (waiting_read_ || phase_ == Phase::kClosed) return;
@@ -199,16 +197,14 @@ void Connection::NoteProgress() {
 void Connection::OnReadDeadline() {
   if (phase_ == Phase::kReading && awaits_ != Awaits::kRequest) {
     const bool head = awaits_ == Awaits::kHead;
-    return RespondError({.status = 408,
-                         .message = fmt::format("the {} of the request did not arrive within {} seconds",
-                                                head ? "head" : "body",
-                                                head ? context_.options.header_timeout : context_.options.body_timeout),
-                         .code = "request_timeout"});
+    return RespondError(
+        {.status = 408,
+         .message = fmt::format("the {} of the request did not arrive within {} seconds", head ? "head" : "body",
+                                head ? context_.options.header_timeout : context_.options.body_timeout),
+         .code = "request_timeout"});
   }
   Close();
 }
-
-// --- answering ---
 
 // The answer to what is no request; it ends the connection.
 void Connection::RespondError(const ApiError& error) {
@@ -302,8 +298,6 @@ void Connection::Linger() {
   WaitReadable();
 }
 
-// --- sending ---
-
 void Connection::Send(Pieces pieces) {
   if (phase_ == Phase::kClosed) return;
   size_t sent_bytes = 0;
@@ -346,8 +340,8 @@ void Connection::WaitWritable() {
 
 void Connection::FlushQueue() {
   if (phase_ == Phase::kClosed) return;
-  const ssize_t n = ::send(socket_.native_handle(), queue_.data() + queue_sent_, queued_bytes(),
-                           MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t n =
+      ::send(socket_.native_handle(), queue_.data() + queue_sent_, queued_bytes(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0 && !WouldBlock(errno)) return Close();
   if (n > 0) {
     write_timer_.Cancel();

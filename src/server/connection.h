@@ -124,9 +124,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool waiting_read_ = false;
   bool waiting_write_ = false;
   bool driving_ = false;
-  bool head_only_ = false;   // the request is a HEAD
-  bool keep_alive_ = true;   // what the answer's head said
-  bool chunked_ = false;     // the answer's body is
+  bool head_only_ = false;  // the request is a HEAD
+  bool keep_alive_ = true;  // what the answer's head said
+  bool chunked_ = false;    // the answer's body is
 };
 
 }  // namespace cachalot::server

@@ -66,7 +66,7 @@ class Generation {
     size_t next = 0;              // the token whose logprob comes next
     uint64_t offset = 0;          // code points in front of it
     bool added_bos = false;
-    uint64_t code_points = 0;     // of text
+    uint64_t code_points = 0;  // of text
   };
   struct Choice {
     ChoiceStream stream;
@@ -75,7 +75,7 @@ class Generation {
     bool begun = false;     // its echo is in `text`
     bool role_sent = false;
     bool finish_sent = false;
-    std::string_view finish_reason;  // empty while it runs
+    std::string_view finish_reason;   // empty while it runs
     std::optional<Nanos> last_token;  // when it came
   };
 

@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "server/connection.h"
@@ -45,8 +45,8 @@ void RaiseFileLimit(uint32_t max_connections) {
   if (limit.rlim_cur >= wanted) return;
   limit.rlim_cur = std::min(wanted, limit.rlim_max);
   if (::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == wanted) return;
-  LogWarning(fmt::format("the system allows {} open files; {} connections need {}", limit.rlim_max, max_connections,
-                         wanted));
+  LogWarning(
+      fmt::format("the system allows {} open files; {} connections need {}", limit.rlim_max, max_connections, wanted));
 }
 
 }  // namespace

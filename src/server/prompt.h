@@ -32,7 +32,7 @@ struct PreparedPrompt {
 struct PreparedRequest {
   ApiRequest api;
   std::vector<PreparedPrompt> prompts;
-  std::vector<TokenId> end_tokens;  // sorted
+  std::vector<TokenId> end_tokens;             // sorted
   std::shared_ptr<const text::StopSet> stops;  // null without stop strings
 };
 

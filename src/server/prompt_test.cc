@@ -57,9 +57,9 @@ TEST_F(PromptTest, ChatIsRenderedByTheModelsTemplate) {
 }
 
 TEST_F(PromptTest, TheTemplateSeesToolsAndVariables) {
-  const PreparedRequest request = Good(
-      Endpoint::kChat,
-      R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function"}],"add_generation_prompt":false,
+  const PreparedRequest request =
+      Good(Endpoint::kChat,
+           R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function"}],"add_generation_prompt":false,
           "chat_template_kwargs":{"mood":"glad"}})");
   EXPECT_EQ(Text(request.prompts[0]), "<bos><|turn|>user: hi<|end|>[1 tools](glad)");
 }
@@ -170,9 +170,9 @@ TEST_F(PromptTest, EndTokensCanBeAddedAndIgnored) {
 
 TEST_F(PromptTest, BodiesThatAreNoJsonAreRefusedWithTheReason) {
   EXPECT_EQ(Bad(Endpoint::kChat, "").message, "the body is empty; expected a JSON object");
-  for (const std::string body : {"{", "nope", R"({"prompt":"x"} trailing)", R"({"prompt":"x","prompt":"y"})",
-                                 "{\"prompt\":\"\xff\"}", R"({"prompt":"\ud800"})", R"({"temperature":NaN})",
-                                 R"({"temperature":1e999})"}) {
+  for (const std::string body :
+       {"{", "nope", R"({"prompt":"x"} trailing)", R"({"prompt":"x","prompt":"y"})", "{\"prompt\":\"\xff\"}",
+        R"({"prompt":"\ud800"})", R"({"temperature":NaN})", R"({"temperature":1e999})"}) {
     const ApiError error = Bad(Endpoint::kCompletion, body);
     EXPECT_EQ(error.status, 400) << body;
     EXPECT_TRUE(error.message.starts_with("invalid JSON")) << error.message;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <fmt/format.h>
 
 #include "base/check.h"
 
@@ -39,7 +39,8 @@ struct ChargedBody {
         ec = make_error_code(boost::system::errc::not_enough_memory);
         return 0;
       }
-      for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
+      for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers);
+           ++it) {
         const boost::asio::const_buffer piece(*it);
         body_.text.append(static_cast<const char*>(piece.data()), piece.size());
       }
@@ -87,7 +88,8 @@ RequestReader::Event RequestReader::Next() {
     error_code ec;
     consumed_ += parser_->put(boost::asio::buffer(buffer_.data() + consumed_, buffer_.size() - consumed_), ec);
     const bool stuck = ec == http::error::need_more;
-    if (ec && !stuck) return ParserError(ec.category() == make_error_code(http::error::need_more).category() ? ec.value() : -1);
+    if (ec && !stuck)
+      return ParserError(ec.category() == make_error_code(http::error::need_more).category() ? ec.value() : -1);
     if (!head_seen_ && parser_->is_header_done()) {
       const Event event = AfterHead();
       if (event != Event::kNeedMore) return event;

@@ -71,7 +71,8 @@ TEST_F(RequestReaderTest, ReadsPipelinedRequestsInOrder) {
 
 TEST_F(RequestReaderTest, JoinsChunks) {
   const std::string_view bytes =
-      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;name=value\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n";
+      "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;name=value\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: "
+      "x\r\n\r\n";
   for (size_t i = 0; i + 1 < bytes.size(); ++i) ASSERT_EQ(Read(bytes.substr(i, 1)), Event::kNeedMore) << i;
   ASSERT_EQ(Read(bytes.substr(bytes.size() - 1)), Event::kRequest);
   const HttpRequest request = reader_.TakeRequest();

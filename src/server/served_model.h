@@ -17,10 +17,10 @@ class Tokenizer;
 namespace cachalot::server {
 
 struct ServedModel {
-  std::vector<std::string> names;        // the model's own, then its aliases
-  std::string fingerprint;               // system_fingerprint of the answers
-  uint32_t context_tokens = 0;           // longest prompt and answer together
-  uint64_t pool_tokens = 0;              // what the KV pool holds of one sequence; bounds the default of max_tokens
+  std::vector<std::string> names;  // the model's own, then its aliases
+  std::string fingerprint;         // system_fingerprint of the answers
+  uint32_t context_tokens = 0;     // longest prompt and answer together
+  uint64_t pool_tokens = 0;        // what the KV pool holds of one sequence; bounds the default of max_tokens
   const text::Tokenizer* tokenizer = nullptr;
   const text::ChatTemplate* chat_template = nullptr;  // null: a base model, which answers no chat
 };

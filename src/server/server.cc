@@ -86,7 +86,7 @@ struct Server::State {
   Handler handler;
   HttpServer http;
 
-  Queue<engine::StepOutput> outputs;         // from the generator's thread to the I/O thread
+  Queue<engine::StepOutput> outputs;        // from the generator's thread to the I/O thread
   std::atomic<bool> outputs_posted{false};  // a task that drains them is on its way
 
   Mutex stop_mutex;  // held while stopping; taken before `mutex`

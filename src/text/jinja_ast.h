@@ -160,6 +160,7 @@ struct Template {
   Body body;
   Function function;
   uint32_t constants = 0;  // number of string constants
+  std::string late_error;  // what makes it invalid if nothing else does: Python itself finds these last
 };
 
 }  // namespace cachalot::text::jinja

@@ -171,6 +171,12 @@ Status Interpreter::EmitValue(const Value& value) {
   return Emit(text);
 }
 
+// What a block yields has to be a string already.
+Status Interpreter::EmitBlock(const Value& value) {
+  if (!value.is(Kind::kStr)) return Invalid(fmt::format("a block must yield a str, not {}", TypeName(value)));
+  return Emit(value.text());
+}
+
 Status Interpreter::ExecBody(const Body& body) {
   for (const StmtPtr& stmt : body) {
     CACHALOT_RETURN_IF_ERROR(Exec(*stmt));
@@ -250,7 +256,7 @@ Status Interpreter::ExecFilterBlock(const Stmt& stmt) {
   if (flow_ != Flow::kNext) return OkStatus();
   block_input_ = Str(capture.Take());
   CACHALOT_ASSIGN_OR_RETURN(const Value value, Eval(*stmt.expr));
-  CACHALOT_RETURN_IF_ERROR(EmitValue(value));
+  CACHALOT_RETURN_IF_ERROR(EmitBlock(value));
   Leave(stmt.scope);
   return OkStatus();
 }
@@ -263,7 +269,7 @@ Status Interpreter::ExecCallBlock(const Stmt& stmt) {
   } else {
     CACHALOT_ASSIGN_OR_RETURN(result, Call(caller, {}));
   }
-  return EmitValue(result);
+  return EmitBlock(result);
 }
 
 Status Interpreter::ExecWith(const Stmt& stmt) {

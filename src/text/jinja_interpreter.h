@@ -72,6 +72,7 @@ class Interpreter final : public Runtime {
   void Leave(const Scope& scope);
   Status Emit(std::string_view text);
   Status EmitValue(const Value& value);
+  Status EmitBlock(const Value& value);
 
   // Expressions.
   Result<Value> Eval(const Expr& expr);

@@ -36,6 +36,7 @@ Result<Template> Parser::Run() {
   Template result;
   CACHALOT_ASSIGN_OR_RETURN(result.body, ParseUntil({}));
   result.constants = constants_;
+  result.late_error = std::move(late_error_);
   return result;
 }
 
@@ -69,6 +70,10 @@ Status Parser::FailAt(const std::string& message, int line) {
     return Invalid(fmt::format("line {}: {}", last.line, last.text));
   }
   return Invalid(fmt::format("line {}: {}", line, message));
+}
+
+void Parser::FailLate(const std::string& message, int line) {
+  if (late_error_.empty()) late_error_ = fmt::format("line {}: {}", line, message);
 }
 
 Status Parser::Unexpected(const std::string& expected) {
@@ -218,7 +223,7 @@ Result<StmtPtr> Parser::ParseKnownStatement(const std::string& tag) {
     open_tags_.pop_back();
     return UnknownTag(tag, line);
   }
-  if (loops_ == 0) return Fail(fmt::format("'{}' outside loop", tag));
+  if (loops_ == 0) FailLate(fmt::format("'{}' outside loop", tag), line);
   Next();
   return MakeStmt(tag == "break" ? StmtKind::kBreak : StmtKind::kContinue, line);
 }
@@ -349,7 +354,7 @@ Status Parser::ParseSignature(Macro* macro) {
     CACHALOT_ASSIGN_OR_RETURN(ExprPtr param, ParseNameTarget());
     const bool is_repeated =
         std::ranges::any_of(macro->params, [&](const ExprPtr& other) { return other->text == param->text; });
-    if (is_repeated) return Fail(fmt::format("duplicate argument '{}' in a macro", param->text));
+    if (is_repeated) FailLate(fmt::format("duplicate argument '{}' in a macro", param->text), param->line);
     if (SkipOperator("=")) {
       CACHALOT_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
       macro->defaults.push_back(std::move(value));

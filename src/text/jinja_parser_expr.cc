@@ -362,7 +362,7 @@ Result<ExprPtr> Parser::ParseSubscript(ExprPtr node) {
     if (count > 0) CACHALOT_RETURN_IF_ERROR(ExpectOperator(","));
     CACHALOT_ASSIGN_OR_RETURN(ExprPtr key, ParseSubscribed(std::move(node), &is_slice));
     has_slice = has_slice || is_slice;
-    if (++count > 1 && has_slice) return FailAt("a slice cannot be part of a tuple", token.line);
+    if (++count > 1 && has_slice) FailLate("a slice cannot be part of a tuple", token.line);
     if (is_slice) {
       node = std::move(key);
     } else {
@@ -417,7 +417,7 @@ Status Parser::ParseCallArgument(int line, CallArguments* out) {
     Next();
     CACHALOT_ASSIGN_OR_RETURN(keyword.value, ParseExpression());
     for (const Keyword& other : out->keywords) {
-      if (other.name == keyword.name) return FailAt(fmt::format("keyword argument repeated: {}", keyword.name), line);
+      if (other.name == keyword.name) FailLate(fmt::format("keyword argument repeated: {}", keyword.name), line);
     }
     out->keywords.push_back(std::move(keyword));
     return OkStatus();

@@ -49,6 +49,8 @@ class Parser {
   Status Unexpected(const std::string& expected);
   Status Fail(const std::string& message) { return FailAt(message, Current().line); }
   Status FailAt(const std::string& message, int line);
+  // A failure that counts only if the rest of the template is well formed.
+  void FailLate(const std::string& message, int line);
   // Gives a finished node its depth.
   Result<ExprPtr> Finish(ExprPtr node);
 
@@ -112,6 +114,7 @@ class Parser {
   std::vector<std::string> open_tags_;
   std::vector<std::vector<std::string_view>> end_tags_;
   uint32_t constants_ = 0;
+  std::string late_error_;
 };
 
 }  // namespace cachalot::text::jinja

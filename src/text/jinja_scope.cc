@@ -403,6 +403,9 @@ class Resolver {
 
 }  // namespace
 
-Status ResolveNames(Template* tree) { return Resolver().Run(tree); }
+Status ResolveNames(Template* tree) {
+  CACHALOT_RETURN_IF_ERROR(Resolver().Run(tree));
+  return tree->late_error.empty() ? OkStatus() : Invalid(tree->late_error);
+}
 
 }  // namespace cachalot::text::jinja

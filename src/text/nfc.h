@@ -1,8 +1,7 @@
 // Canonical composition (Unicode NFC), which the published rules of Qwen2's tokenizer apply before splitting.
 // Threads:   pure functions over tables that are made once.
 // Ownership: none.
-// Invariant: equal to Hugging Face tokenizers 0.23.3, whose tables are of Unicode 9.0: the NFC form but for a few
-// younger
+// Invariant: equal to Hugging Face tokenizers 0.23.3, whose tables are of Unicode 9.0: NFC but for a few younger
 //            characters (listed in tools/make_unicode_table.py); surrogates that lenient decoding let through stay.
 // Cost:      linear (O(n log n) in a run of combining marks); text that is already composed is only scanned.
 #pragma once

@@ -2,8 +2,8 @@
 // Threads:   immutable once filled; any thread may read.
 // Ownership: owns its tree.
 // Invariant: of overlapping spellings the one that begins first is found, and of those the longest, as Hugging Face
-//            tokenizers does. (llama.cpp takes the longest wherever it is; on spellings that do not overlap, as those
-//            of real vocabularies, both are the same.)
+//            tokenizers does. (llama.cpp takes the longest wherever it is: on the spellings of real vocabularies, which
+//            overlap in runs of one character at most, both are the same.)
 // Cost:      one look per byte that begins no spelling; at most the longest spelling per byte.
 #pragma once
 

@@ -1,12 +1,11 @@
 // StopMatcher finds the first of many stop strings in text that arrives in pieces, and holds back what may become one.
 // Threads:   a StopSet is immutable, and many matchers share it; a StopMatcher belongs to one sequence and thread.
 // Ownership: a matcher shares its set.
-// Invariant: what is emitted, and where the match is, do not depend on how the text is cut into pieces: the match is
-// the
-//            one that is complete first, of two that end together the longer; all text before it is emitted, none of it
-//            and nothing after it. Emitted text never contains a stop string.
-// Cost:      building is linear in the bytes of the strings; Push is amortised linear in the text, however many there
-//            are.
+// Invariant: what is emitted, and where the match is, do not depend on how the text is cut: the match is the one that
+//            is complete first, of two that end together the longer; all text before it is emitted, none of it and
+//            nothing after it. Emitted text never contains a stop string.
+// Cost:      building is O(n log n) in the bytes of the strings; Push is amortised linear in the text, however many
+//            strings there are.
 #pragma once
 
 #include <array>

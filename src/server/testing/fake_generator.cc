@@ -19,7 +19,8 @@ SampledToken Sample(TokenId token, int32_t logprobs) {
   if (logprobs < 0) return sampled;
   sampled.logprob = -0.25f;
   for (int32_t i = 0; i < logprobs; ++i) {
-    sampled.top.push_back({(token + static_cast<TokenId>(i)) % FakeTokenizer::kVocabulary, -0.25f * static_cast<float>(i + 1)});
+    sampled.top.push_back(
+        {(token + static_cast<TokenId>(i)) % FakeTokenizer::kVocabulary, -0.25f * static_cast<float>(i + 1)});
   }
   return sampled;
 }

@@ -18,10 +18,10 @@ namespace cachalot::server {
 
 class FakeTokenizer final : public text::Tokenizer {
  public:
-  static constexpr TokenId kBos = 256;      // "<bos>"
-  static constexpr TokenId kEos = 257;      // "<eos>", an end token
-  static constexpr TokenId kTurn = 258;     // "<|turn|>"
-  static constexpr TokenId kEnd = 259;      // "<|end|>", an end token
+  static constexpr TokenId kBos = 256;   // "<bos>"
+  static constexpr TokenId kEos = 257;   // "<eos>", an end token
+  static constexpr TokenId kTurn = 258;  // "<|turn|>"
+  static constexpr TokenId kEnd = 259;   // "<|end|>", an end token
   static constexpr TokenId kVocabulary = 260;
 
   struct Options {

@@ -140,8 +140,9 @@ ClientResponse TestClient::Post(std::string_view path, std::string_view json) {
 }
 
 std::string PostText(std::string_view path, std::string_view json, std::string_view more_headers) {
-  return fmt::format("POST {} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}",
-                     path, json.size(), more_headers, json);
+  return fmt::format(
+      "POST {} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\nContent-Length: {}\r\n{}\r\n{}", path,
+      json.size(), more_headers, json);
 }
 
 std::vector<std::string> EventsOf(std::string_view sse) {
