@@ -23,8 +23,7 @@ std::vector<float> LogitsOf(const exec::CpuModel& model, ThreadPool& pool, const
   const uint64_t blocks = (ids.size() + 15) / 16, groups = model.layout().groups.size();
   auto memory = exec::MakeCpuMemory(model.layout().slot_bytes, static_cast<uint32_t>(blocks * groups));
   EXPECT_TRUE(memory.ok()) << memory.status().message();
-  const auto executor =
-      exec::MakeCpuExecutor(model, **memory, {kChunk, 1}, *kernels::RunnableTables().front(), pool);
+  const auto executor = exec::MakeCpuExecutor(model, **memory, {kChunk, 1}, *kernels::RunnableTables().front(), pool);
   std::vector<std::vector<uint32_t>> slots(groups);
   std::vector<PageTableRef> pages;
   for (uint64_t g = 0; g < groups; ++g) {

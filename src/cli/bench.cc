@@ -136,10 +136,9 @@ Result<std::vector<BenchRow>> MeasureAll(const BenchOptions& options, LoadedMode
     BenchRow& row = rows[i];
     for (uint32_t repetition = 0; repetition <= options.repetitions; ++repetition) {
       bar.Show(static_cast<double>(i) / static_cast<double>(rows.size()));
-      CACHALOT_ASSIGN_OR_RETURN(const double rate,
-                                row.test == "prefill"
-                                    ? measurement.Prefill(row.tokens, row.depth, row.concurrency)
-                                    : measurement.Decode(row.tokens, row.depth, row.concurrency));
+      CACHALOT_ASSIGN_OR_RETURN(const double rate, row.test == "prefill"
+                                                       ? measurement.Prefill(row.tokens, row.depth, row.concurrency)
+                                                       : measurement.Decode(row.tokens, row.depth, row.concurrency));
       if (repetition > 0) row.rates.push_back(rate);  // the first one warms up
     }
   }

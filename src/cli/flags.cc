@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -42,7 +42,7 @@ struct FlagSet::State {
   CLI::App app;
   std::set<std::string, std::less<>> names;
   std::map<std::string, char, std::less<>> letters;
-  std::map<std::string, ByteSize*> sizes;          // read from their texts once those are parsed
+  std::map<std::string, ByteSize*> sizes;  // read from their texts once those are parsed
   std::map<std::string, std::string> size_texts;
   std::string config;
 };
@@ -68,12 +68,8 @@ void FlagSet::Add(std::string_view name, uint32_t& value, std::string_view help)
 void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help) {
   state_->AddOption(name, value, help);
 }
-void FlagSet::Add(std::string_view name, float& value, std::string_view help) {
-  state_->AddOption(name, value, help);
-}
-void FlagSet::Add(std::string_view name, double& value, std::string_view help) {
-  state_->AddOption(name, value, help);
-}
+void FlagSet::Add(std::string_view name, float& value, std::string_view help) { state_->AddOption(name, value, help); }
+void FlagSet::Add(std::string_view name, double& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, std::string& value, std::string_view help) {
   state_->AddOption(name, value, help);
 }

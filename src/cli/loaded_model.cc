@@ -36,8 +36,8 @@ Status CheckFits(const model::GgufFile& file, bool reference, uint64_t available
   uint64_t bytes = 0;
   for (const model::GgufTensor& tensor : file.tensors()) {
     const TensorTypeInfo& info = InfoOf(tensor.type);
-    bytes += reference ? tensor.bytes.size() / info.block_bytes * info.block_values * sizeof(float)
-                       : tensor.bytes.size();
+    bytes +=
+        reference ? tensor.bytes.size() / info.block_bytes * info.block_values * sizeof(float) : tensor.bytes.size();
   }
   if (bytes <= available_bytes) return OkStatus();
   return Invalid(fmt::format("the weights need {}, but only {} of memory are available", FormatBytes(bytes),
@@ -47,8 +47,8 @@ Status CheckFits(const model::GgufFile& file, bool reference, uint64_t available
 Status LoadWeights(const model::GgufFile& file, const ModelOptions& options, LoadedModel* model) {
   CACHALOT_ASSIGN_OR_RETURN(const exec::CpuModelOptions cpu, CpuOptionsOf(options));
   ProgressBar bar("loading weights");
-  CACHALOT_ASSIGN_OR_RETURN(
-      model->weights, exec::CpuModel::Load(file, cpu, *model->pool, [&](double share) { bar.Show(share); }));
+  CACHALOT_ASSIGN_OR_RETURN(model->weights,
+                            exec::CpuModel::Load(file, cpu, *model->pool, [&](double share) { bar.Show(share); }));
   return OkStatus();
 }
 
@@ -82,8 +82,7 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   model->executor =
       exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
   model->sampler.emplace(*model->kernels);
-  model->engine =
-      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler);
+  model->engine = std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler);
   return OkStatus();
 }
 

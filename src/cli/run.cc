@@ -79,8 +79,8 @@ class Chat {
     request.sampling = SamplingOf(options_);
     const auto ends = model_.tokenizer->end_tokens();
     request.end_tokens.assign(ends.begin(), ends.end());
-    const uint64_t room = model_.executor->context_tokens() - std::min<uint64_t>(request.prompt.size(),
-                                                                                 model_.executor->context_tokens());
+    const uint64_t room = model_.executor->context_tokens() -
+                          std::min<uint64_t>(request.prompt.size(), model_.executor->context_tokens());
     request.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(options_.max_tokens, room));
     if (room == 0) {
       return Invalid(fmt::format("the conversation has {} tokens, the model's context {}", request.prompt.size(),
@@ -111,7 +111,7 @@ class Chat {
   Result<std::string> Generate(engine::GenerateRequest request) {
     const RequestId id = request.id;
     const std::vector<TokenId> ends = request.end_tokens;
-    text::StreamDecoder decoder(*model_.tokenizer, false);
+    text::StreamDecoder decoder(*model_.tokenizer, false, text::DecodeFrom::kContinuation);
     std::string answer;
     const auto show = [&](const std::string& piece) {
       answer += piece;
@@ -164,7 +164,8 @@ Status RunCommand(const Arguments& arguments) {
   model_options.model = model::kDefaultModel;
   engine::EngineOptions engine_options;
   RunOptions options;
-  FlagSet flags("run", "Chats with MODEL in the terminal; with -p answers once. Ctrl-C ends an answer, Ctrl-D the chat.");
+  FlagSet flags("run",
+                "Chats with MODEL in the terminal; with -p answers once. Ctrl-C ends an answer, Ctrl-D the chat.");
   flags.Positional("MODEL", &model_options.model, "path or catalogue name", false);
   flags.Letter("prompt", 'p');
   flags.AddAll(options);

@@ -106,8 +106,8 @@ Status ServeCommand(const Arguments& arguments) {
     CACHALOT_RETURN_IF_ERROR(OverrideChatTemplate(options.chat_template, model.get()));
   }
   fmt::print("{}", StartTable(*model));
-  for (const Json& settings : {OptionsAsJson(server_options), OptionsAsJson(model_options),
-                               OptionsAsJson(engine_options)}) {
+  for (const Json& settings :
+       {OptionsAsJson(server_options), OptionsAsJson(model_options), OptionsAsJson(engine_options)}) {
     LogDebug(settings.Dump());
   }
 

@@ -1,6 +1,7 @@
+#include <charconv>
 #include <cstdio>
 #include <string>
-#include <unistd.h>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +10,6 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
-#include "model/catalogue.h"
 #include "model/fetch.h"
 #include "model/gguf.h"
 #include "text/tokenizer.h"
@@ -18,14 +18,9 @@ namespace cachalot::cli {
 namespace {
 
 constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
+constexpr const char* kStandardInput = "/dev/stdin";
 
-void PrintTokens(const text::Tokenizer& tokenizer, const std::string& input, bool ids_only,
-                 const text::EncodeOptions& options) {
-  const std::vector<TokenId> ids = tokenizer.Encode(input, options);
-  if (ids_only) {
-    fmt::print("[{}]\n", fmt::join(ids, ","));
-    return;
-  }
+void PrintTokens(const text::Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
   for (TokenId id : ids) {
     std::string piece;
     JsonWriter(&piece).String(tokenizer.TokenBytes(id, true));
@@ -33,19 +28,35 @@ void PrintTokens(const text::Tokenizer& tokenizer, const std::string& input, boo
   }
 }
 
+// Frames are a decimal length, a line feed, and that many bytes; one line of ids is printed for each.
+Status PrintFrames(const text::Tokenizer& tokenizer, std::string_view input, const text::EncodeOptions& options) {
+  while (!input.empty()) {
+    size_t bytes = 0;
+    const auto [end, error] = std::from_chars(input.data(), input.data() + input.size(), bytes);
+    const auto digits = static_cast<size_t>(end - input.data());
+    if (error != std::errc() || digits == input.size() || *end != '\n' || bytes > input.size() - digits - 1) {
+      return Invalid(fmt::format("standard input: expected a frame (length, line feed, bytes) where {} bytes are left",
+                                 input.size()));
+    }
+    fmt::print("{}\n", fmt::join(tokenizer.Encode(input.substr(digits + 1, bytes), options), " "));
+    input.remove_prefix(digits + 1 + bytes);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status TokenizeCommand(const Arguments& arguments) {
   std::string name, words, file;
-  bool ids_only = false, no_bos = false, no_special = false, lines = false;
+  bool ids_only = false, frames = false, bos = true, special = true;
   FlagSet flags("tokenize", "Prints the tokens of TEXT, of --file, or of standard input.");
   flags.Positional("MODEL", &name, "path or catalogue name", true);
   flags.Positional("TEXT", &words, "the text", false);
   flags.Add("file", file, "Read the text from this file.");
   flags.Add("ids", ids_only, "Print one JSON array of ids.");
-  flags.Add("lines", lines, "Tokenize each line of the input by itself; the line's end is not part of it.");
-  flags.Add("skip-bos", no_bos, "Do not add the token that begins a text, even if the model asks for it.");
-  flags.Add("plain", no_special, "Control tokens written in the text are plain text.");
+  flags.Add("stdin-frames", frames, "Many texts on standard input: length, line feed, bytes; a line of ids for each.");
+  flags.Add("bos", bos, "Begin with the token that the model's metadata asks for.");
+  flags.Add("special", special, "Control tokens written in the text become their ids.");
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
   if (!go_on) return OkStatus();
 
@@ -54,17 +65,15 @@ Status TokenizeCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const auto tokenizer, text::Tokenizer::Create(gguf));
   std::string input = words;
   if (words.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(input, ReadFile(file.empty() ? "/dev/stdin" : file, kMaxTextBytes));
+    CACHALOT_ASSIGN_OR_RETURN(input, ReadFile(file.empty() ? kStandardInput : file, kMaxTextBytes));
   }
-  const text::EncodeOptions options{.add_bos = !no_bos, .parse_special = !no_special};
-  if (!lines) {
-    PrintTokens(*tokenizer, input, ids_only, options);
-    return OkStatus();
-  }
-  for (size_t begin = 0; begin < input.size();) {
-    const size_t end = std::min(input.find('\n', begin), input.size());
-    PrintTokens(*tokenizer, input.substr(begin, end - begin), ids_only, options);
-    begin = end + 1;
+  const text::EncodeOptions options{.add_bos = bos && !frames, .parse_special = special};
+  if (frames) return PrintFrames(*tokenizer, input, options);
+  const std::vector<TokenId> ids = tokenizer->Encode(input, options);
+  if (ids_only) {
+    fmt::print("[{}]\n", fmt::join(ids, ","));
+  } else {
+    PrintTokens(*tokenizer, ids);
   }
   return OkStatus();
 }

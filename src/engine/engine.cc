@@ -81,9 +81,9 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& request) c
   if (request.n == 0) return refuse(RejectReason::kInvalid, "n is 0; at least 1 is needed");
   const auto unknown = std::ranges::find_if(request.prompt, [&](TokenId t) { return t >= executor.vocabulary(); });
   if (unknown != request.prompt.end()) {
-    return refuse(RejectReason::kInvalid, fmt::format("prompt token {} is {}, outside the vocabulary of {}",
-                                                      unknown - request.prompt.begin(), *unknown,
-                                                      executor.vocabulary()));
+    return refuse(RejectReason::kInvalid,
+                  fmt::format("prompt token {} is {}, outside the vocabulary of {}", unknown - request.prompt.begin(),
+                              *unknown, executor.vocabulary()));
   }
   if (const auto problems = Problems(request.sampling, executor.vocabulary()); !problems.empty()) {
     return refuse(RejectReason::kInvalid, fmt::format("{}", fmt::join(problems, "; ")));

@@ -26,10 +26,10 @@ struct KvSnapshot;
 namespace cachalot::engine {
 
 struct EngineOptions {
-  uint32_t max_queue = 1024;    // requests that wait; one more is refused
-  uint32_t max_sequences = 64;  // that run at once
-  uint32_t step_rows = 512;     // most rows of one step: decode rows first, then prefill chunks
-  uint32_t prefill_chunk = 512; // most prefill rows of one sequence in one step
+  uint32_t max_queue = 1024;     // requests that wait; one more is refused
+  uint32_t max_sequences = 64;   // that run at once
+  uint32_t step_rows = 512;      // most rows of one step: decode rows first, then prefill chunks
+  uint32_t prefill_chunk = 512;  // most prefill rows of one sequence in one step
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");

@@ -81,8 +81,8 @@ void EngineLoop::State::Main() {
   while (TakeMessages(&input)) {
     input.now = clock.Now();
     StepOutput output = engine.Step(std::exchange(input, {}));
-    const bool says_something = !output.rejections.empty() || !output.prompts.empty() || !output.tokens.empty() ||
-                                !output.finishes.empty();
+    const bool says_something =
+        !output.rejections.empty() || !output.prompts.empty() || !output.tokens.empty() || !output.finishes.empty();
     if (says_something) sink(std::move(output));
     if (std::exchange(drain_after_step, false)) {
       engine.Drain();

@@ -118,8 +118,8 @@ void Engine::State::ScorePrompt(const Running& request, const sched::PlannedRows
   for (uint32_t i = 0; i < planned.rows; ++i) {
     const uint32_t next = request.prompt_computed + i + 1;
     if (next == prompt.size()) break;
-    event.tokens.push_back(sampler.Score(logits.row(first_row + i), prompt[next],
-                                         static_cast<uint32_t>(request.request.prompt_logprobs)));
+    event.tokens.push_back(
+        sampler.Score(logits.row(first_row + i), prompt[next], static_cast<uint32_t>(request.request.prompt_logprobs)));
   }
   if (!event.tokens.empty()) out->prompts.push_back(std::move(event));
 }
@@ -129,8 +129,7 @@ void Engine::State::SampleNext(Running& request, uint32_t choice_index, std::spa
   const GenerateRequest& asked = request.request;
   Choice& choice = request.choices[choice_index];
   const uint64_t position = asked.prompt.size() + choice.output.size();
-  SampledToken sampled =
-      sampler.Sample(asked.sampling, {logits, asked.prompt, choice.output, choice_index, position});
+  SampledToken sampled = sampler.Sample(asked.sampling, {logits, asked.prompt, choice.output, choice_index, position});
   const TokenId token = sampled.token;
   choice.output.push_back(token);
   ++totals.tokens_generated;

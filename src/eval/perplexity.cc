@@ -52,8 +52,8 @@ Result<Perplexity> MeasurePerplexity(std::span<const TokenId> tokens, const Perp
   if (options.context < 4) return Invalid("chunks of at least 4 tokens are needed");
   auto chunks = static_cast<uint32_t>(tokens.size() / options.context);
   if (chunks < 2) {
-    return Invalid(fmt::format("the text has {} tokens; at least two chunks of {} are needed", tokens.size(),
-                               options.context));
+    return Invalid(
+        fmt::format("the text has {} tokens; at least two chunks of {} are needed", tokens.size(), options.context));
   }
   if (options.max_chunks != 0) chunks = std::min(chunks, options.max_chunks);
 
@@ -65,8 +65,8 @@ Result<Perplexity> MeasurePerplexity(std::span<const TokenId> tokens, const Perp
   while (added < chunks) {
     engine::StepInput input;
     for (; submitted < chunks && submitted - finished < std::max(1u, options.parallel); ++submitted) {
-      input.arrivals.push_back(ChunkRequest(tokens.subspan(uint64_t{submitted} * options.context, options.context),
-                                            submitted, options.bos));
+      input.arrivals.push_back(
+          ChunkRequest(tokens.subspan(uint64_t{submitted} * options.context, options.context), submitted, options.bos));
     }
     const engine::StepOutput output = engine.Step(std::move(input));
     if (!output.rejections.empty()) return Invalid(output.rejections.front().message);

@@ -23,9 +23,9 @@ class Engine;
 namespace cachalot::eval {
 
 struct PerplexityOptions {
-  uint32_t context = 512;     // tokens per chunk, at least 4
-  uint32_t max_chunks = 0;    // 0: all
-  uint32_t parallel = 4;      // chunks given to the engine at once
+  uint32_t context = 512;   // tokens per chunk, at least 4
+  uint32_t max_chunks = 0;  // 0: all
+  uint32_t parallel = 4;    // chunks given to the engine at once
   std::optional<TokenId> bos;
 };
 

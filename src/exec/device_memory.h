@@ -52,9 +52,9 @@ struct LinkSpec {
   double bytes_per_second = 16e9;
   Nanos latency{10'000};
 };
-// Copies take latency + bytes/bandwidth of `clock`'s time, one after the other per direction (within, out, in); one that
-// would overtake an earlier copy of another direction is done together with it. Bytes move when a call finds that time
-// has passed. Unwritten slots hold NaNs, so that reading one shows.
+// Copies take latency + bytes/bandwidth of `clock`'s time, one after the other per direction (within, out, in); one
+// that would overtake an earlier copy of another direction is done together with it. Bytes move when a call finds that
+// time has passed. Unwritten slots hold NaNs, so that reading one shows.
 Result<std::unique_ptr<DeviceMemory>> MakeSimLinkMemory(uint64_t slot_bytes, uint32_t slots, const LinkSpec& link,
                                                         Clock& clock);
 

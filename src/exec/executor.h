@@ -18,10 +18,10 @@ namespace cachalot::exec {
 
 // Consecutive rows of one sequence.
 struct SequenceRows {
-  std::span<const TokenId> tokens;        // one row each, at positions first_position, first_position + 1, ...
+  std::span<const TokenId> tokens;  // one row each, at positions first_position, first_position + 1, ...
   uint64_t first_position = 0;
-  std::span<const PageTableRef> pages;    // one per layer group; hold all visible positions and the rows' own
-  uint32_t logit_rows = 0;                // how many of the last rows give logits
+  std::span<const PageTableRef> pages;  // one per layer group; hold all visible positions and the rows' own
+  uint32_t logit_rows = 0;              // how many of the last rows give logits
 };
 
 struct Batch {

@@ -159,8 +159,7 @@ void FindTiles(const Block& b, const PageView& view, uint64_t position, uint64_t
 // The lanes of the tile at `position` that lie in `seen`; {0, 0} if none do.
 inline Range LanesOf(Range seen, uint64_t position) {
   if (seen.begin >= position + kTile || seen.end <= position) return {0, 0};
-  return {seen.begin > position ? seen.begin - position : 0,
-          seen.end < position + kTile ? seen.end - position : kTile};
+  return {seen.begin > position ? seen.begin - position : 0, seen.end < position + kTile ? seen.end - position : kTile};
 }
 
 template <class Cells>

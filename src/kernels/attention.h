@@ -35,9 +35,9 @@ struct AttentionShape {
 
 // A run of consecutive query rows of one sequence.
 struct QueryRun {
-  const float* q = nullptr;     // [rows][heads*head_dim], rotated and already multiplied by the attention scale
-  uint64_t q_stride = 0;        // floats between rows
-  float* out = nullptr;         // [rows][heads*head_dim]
+  const float* q = nullptr;  // [rows][heads*head_dim], rotated and already multiplied by the attention scale
+  uint64_t q_stride = 0;     // floats between rows
+  float* out = nullptr;      // [rows][heads*head_dim]
   uint64_t out_stride = 0;
   uint64_t first_position = 0;  // of row 0; row r sees positions (p - window, p], p = first_position + r
   uint32_t rows = 0;

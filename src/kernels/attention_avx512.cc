@@ -17,10 +17,10 @@ constexpr bool kReloadFactors = false;
 
 #include "kernels/simd-inl.h"
 // In this order.
-#include "kernels/maths-inl.h"
-#include "kernels/attention_tile-inl.h"
-#include "kernels/attention_block-inl.h"
 #include "kernels/attention-inl.h"
+#include "kernels/attention_block-inl.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/maths-inl.h"
 
 }  // namespace isa_avx512
 

@@ -33,12 +33,12 @@ double ReadBandwidth() {
   static const double bandwidth = [] {
     std::vector<uint64_t> data(uint64_t{32} << 20, 1);
     return static_cast<double>(data.size() * 8) / BestSeconds(5, [&] {
-      uint64_t sums[8] = {};
-      for (size_t i = 0; i < data.size(); i += 8) {
-        for (size_t j = 0; j < 8; ++j) sums[j] += data[i + j];
-      }
-      benchmark::DoNotOptimize(sums);
-    });
+             uint64_t sums[8] = {};
+             for (size_t i = 0; i < data.size(); i += 8) {
+               for (size_t j = 0; j < 8; ++j) sums[j] += data[i + j];
+             }
+             benchmark::DoNotOptimize(sums);
+           });
   }();
   return bandwidth;
 }
@@ -47,13 +47,13 @@ typedef float Lanes8 __attribute__((vector_size(32)));
 typedef float Lanes16 __attribute__((vector_size(64)));
 constexpr int kFmaRounds = 4'000'000;
 
-#define CACHALOT_FMA_LOOP(LANES)                                                     \
-  LANES sums[12] = {};                                                               \
-  LANES a = {0.5f}, b = {0.25f};                                                     \
-  for (int i = 0; i < kFmaRounds; ++i) {                                             \
-    for (LANES& sum : sums) asm volatile("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b)); \
-  }                                                                                  \
-  for (LANES& sum : sums) asm volatile("" ::"v"(sum))
+#define CACHALOT_FMA_LOOP(LANES)                                                                  \
+  LANES sums[12] = {};                                                                            \
+  LANES a = {0.5f}, b = {0.25f};                                                                  \
+  for (int i = 0; i < kFmaRounds; ++i) {                                                          \
+    for (LANES & sum : sums) asm volatile("vfmadd231ps %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b)); \
+  }                                                                                               \
+  for (LANES & sum : sums) asm volatile("" ::"v"(sum))
 
 __attribute__((target("avx2,fma"), optimize("unroll-loops"))) void FmaLoop8() { CACHALOT_FMA_LOOP(Lanes8); }
 __attribute__((target("avx512f"), optimize("unroll-loops"))) void FmaLoop16() { CACHALOT_FMA_LOOP(Lanes16); }
@@ -145,9 +145,10 @@ const bool kRegistered = [] {
   for (const KernelTable* table : RunnableTables()) {
     for (const BenchCase& c : kCases) {
       if (FmaPeak(*table) == 0 && c.rows * c.tokens > 4096) continue;
-      benchmark::RegisterBenchmark((std::string(c.name) + "/" + table->isa).c_str(),
-                                   [table, &c](benchmark::State& state) { Run(state, *table, c); })
-          ->Unit(benchmark::kMicrosecond);
+      benchmark::RegisterBenchmark((std::string(c.name) + "/" + table->isa).c_str(), [table,
+                                                                                      &c](benchmark::State& state) {
+        Run(state, *table, c);
+      })->Unit(benchmark::kMicrosecond);
     }
   }
   return true;

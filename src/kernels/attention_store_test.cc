@@ -25,7 +25,8 @@ struct StoreCase {
   uint16_t infinity, nan;
   float (*widen)(uint16_t);
 };
-const StoreCase kStoreCases[] = {{KvType::kF16, 0x7c00, 0x7e00, FloatOfF16}, {KvType::kBF16, 0x7f80, 0x7fc0, FloatOfBf16}};
+const StoreCase kStoreCases[] = {{KvType::kF16, 0x7c00, 0x7e00, FloatOfF16},
+                                 {KvType::kBF16, 0x7f80, 0x7fc0, FloatOfBf16}};
 
 // Independent of the kernels' conversions: the nearest of the two neighbours in `type`, ties to the even one.
 uint16_t NearestByTrial(float x, const StoreCase& c) {

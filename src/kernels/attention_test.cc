@@ -49,8 +49,9 @@ std::vector<float> Attend(const KernelTable& table, const Case& c, const Inputs&
   const uint64_t width = uint64_t{c.shape.heads} * c.shape.head_dim;
   std::vector<float> out(c.rows * width, -7.0f);
   for (uint32_t row = 0; row < c.rows; row += rows_at_once) {
-    const QueryRun run = {in.q.data() + row * width,     width, out.data() + row * width, width,
-                          c.tokens - c.rows + row, std::min(rows_at_once, c.rows - row)};
+    const QueryRun run = {in.q.data() + row * width, width,
+                          out.data() + row * width,  width,
+                          c.tokens - c.rows + row,   std::min(rows_at_once, c.rows - row)};
     for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, run, g, kv.view());
   }
   return out;
@@ -84,7 +85,7 @@ void ExpectTablesEqualPlain(const Case& c) {
   }
 }
 
-const AttentionShape kShapes[] = {{1, 1, 32}, {3, 1, 64}, {9, 3, 64}, {5, 1, 80}, {14, 2, 64}, {2, 1, 256},
+const AttentionShape kShapes[] = {{1, 1, 32}, {3, 1, 64},  {9, 3, 64}, {5, 1, 80}, {14, 2, 64}, {2, 1, 256},
                                   {2, 2, 96}, {1, 1, 128}, {6, 2, 18}, {4, 1, 2},  {1, 1, 512}, {24, 2, 40}};
 const KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16};
 const uint32_t kBlocks[] = {16, 32, 64, 48};

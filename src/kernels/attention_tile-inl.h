@@ -55,7 +55,7 @@ struct ScoreJob {
   uint32_t q_stride = 0;
   uint32_t dims = 0;
   bool resume = false;
-  float* scores = nullptr;   // [tile of tile_stride][row][16]
+  float* scores = nullptr;  // [tile of tile_stride][row][16]
   uint32_t tile_stride = 0;
   const Ahead* ahead = nullptr;
 };
@@ -65,11 +65,11 @@ struct ScoreJob {
 struct ValueJob {
   const float* weights = nullptr;  // [tile of tile_stride][row][16]
   uint32_t tile_stride = 0;
-  const float* decay = nullptr;    // [tile of decay_stride][row]
+  const float* decay = nullptr;  // [tile of decay_stride][row]
   uint32_t decay_stride = 0;
   uint32_t begin = 0, end = kTile;
-  uint32_t dims = 0;               // a multiple of 16
-  float* out = nullptr;            // [row][dims]
+  uint32_t dims = 0;     // a multiple of 16
+  float* out = nullptr;  // [row][dims]
   const Ahead* ahead = nullptr;
 };
 

@@ -34,9 +34,7 @@ inline ExpParts SplitExp(Vec x) {
   return parts;
 }
 
-inline Vec Mantissa(const ExpParts& parts) {
-  return Fma(Fma(parts.q, parts.r, Set(1.0f)), parts.r, Set(1.0f));
-}
+inline Vec Mantissa(const ExpParts& parts) { return Fma(Fma(parts.q, parts.r, Set(1.0f)), parts.r, Set(1.0f)); }
 
 // 2^n for n in [-127, 127], -127 giving 0.
 inline Vec PowerOfTwo(Vec biased) { return FromBits(IAdd(ShiftLeft<23>(BitsOf(biased)), ISet(0x3f800000))); }

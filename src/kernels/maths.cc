@@ -111,7 +111,7 @@ double ExpOfPair(Pair x) {
   constexpr double kTail = 0x1.ef35793c7673p-45;
   const double r_head = std::fma(-n, kHead, x.high);
   const Pair r = Sum(r_head, std::fma(-n, kTail, x.low));
-  double q = 0x1.6124613a86d09p-33;       // 1/13!
+  double q = 0x1.6124613a86d09p-33;                // 1/13!
   q = std::fma(q, r.high, 0x1.1eed8eff8d898p-29);  // 1/12!
   q = std::fma(q, r.high, 0x1.ae64567f544e4p-26);
   q = std::fma(q, r.high, 0x1.27e4fb7789f5cp-22);
@@ -157,7 +157,7 @@ Pair LogOf(double x) {
 // Taylor series on |r| <= pi/4; `low` is the part of the argument below r.
 double SinOf(Pair r) {
   const double z = r.high * r.high;
-  double q = 0x1.952c77030ad4ap-49;        // 1/17!
+  double q = 0x1.952c77030ad4ap-49;            // 1/17!
   q = std::fma(q, z, -0x1.ae7f3e733b81fp-41);  // 1/15!
   q = std::fma(q, z, 0x1.6124613a86d09p-33);
   q = std::fma(q, z, -0x1.ae64567f544e4p-26);
@@ -171,7 +171,7 @@ double SinOf(Pair r) {
 
 double CosOf(Pair r) {
   const double z = r.high * r.high;
-  double q = 0x1.e542ba4020225p-62;         // 1/20!
+  double q = 0x1.e542ba4020225p-62;            // 1/20!
   q = std::fma(q, z, -0x1.6827863b97d97p-53);  // 1/18!
   q = std::fma(q, z, 0x1.ae7f3e733b81fp-45);   // 1/16!
   q = std::fma(q, z, -0x1.93974a8c07c9dp-37);

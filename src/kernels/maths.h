@@ -11,8 +11,8 @@
 namespace cachalot::kernels {
 
 // f32, as the kernels compute them. Errors against the true value: <= 2 ulp in the ranges used.
-float Exp(float x);   // 0 below -87.34 (no denormals), +inf above 88.73
-float Log(float x);   // x > 0
+float Exp(float x);  // 0 below -87.34 (no denormals), +inf above 88.73
+float Log(float x);  // x > 0
 float Tanh(float x);
 
 // f64, for tables built at start. Errors <= 2 ulp.

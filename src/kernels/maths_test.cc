@@ -62,7 +62,7 @@ double ErrorOf(const Case& c) {
 }
 
 TEST(Maths, IsWithinItsStatedErrorOfRecordedValues) {
-  const std::map<std::string, double> allowed = {{"exp64", 1}, {"log64", 1},  {"pow64", 2}, {"sin64", 1},
+  const std::map<std::string, double> allowed = {{"exp64", 1}, {"log64", 1}, {"pow64", 2}, {"sin64", 1},
                                                  {"cos64", 1}, {"exp32", 1}, {"log32", 1}, {"tanh32", 2}};
   std::map<std::string, double> worst;
   for (const Case& c : ReadCases()) {

@@ -35,7 +35,8 @@ std::vector<float> Extremes(uint64_t seed, uint32_t n, float factor) {
   for (float& value : x) value *= factor;
   const float inf = std::numeric_limits<float>::infinity();
   const float special[] = {0.0f, -0.0f, inf, -inf, NAN, 1e-40f, -1e-42f, 3e38f, -3e38f, 88.7f, -88.8f, 1e-20f, 104.0f};
-  for (uint32_t i = 0; i < std::size(special) && 3 * i + 1 < n; ++i) x[3 * i + 1] = special[(i + seed) % std::size(special)];
+  for (uint32_t i = 0; i < std::size(special) && 3 * i + 1 < n; ++i)
+    x[3 * i + 1] = special[(i + seed) % std::size(special)];
   return x;
 }
 
@@ -94,11 +95,15 @@ TEST(ElementWise, FollowsItsDefinitionBitForBit) {
         gelu[i] = ((0.5f * a[i]) * (1.0f + Tanh(u))) * b[i];
       }
       const auto x = [&](const float* in) { return in != nullptr ? in : a.data(); };
-      ExpectAllTables(sum, a, [&](const KernelTable& t, const float* in, float* out) { t.add(x(in), b.data(), n, out); });
-      ExpectAllTables(scaled, a, [&](const KernelTable& t, const float* in, float* out) { t.scale(x(in), 0.37f, n, out); });
-      ExpectAllTables(silu, a, [&](const KernelTable& t, const float* in, float* out) { t.silu_mul(x(in), b.data(), n, out); });
-      ExpectAllTables(gelu, a,
-                      [&](const KernelTable& t, const float* in, float* out) { t.gelu_tanh_mul(x(in), b.data(), n, out); });
+      ExpectAllTables(sum, a,
+                      [&](const KernelTable& t, const float* in, float* out) { t.add(x(in), b.data(), n, out); });
+      ExpectAllTables(scaled, a,
+                      [&](const KernelTable& t, const float* in, float* out) { t.scale(x(in), 0.37f, n, out); });
+      ExpectAllTables(silu, a,
+                      [&](const KernelTable& t, const float* in, float* out) { t.silu_mul(x(in), b.data(), n, out); });
+      ExpectAllTables(gelu, a, [&](const KernelTable& t, const float* in, float* out) {
+        t.gelu_tanh_mul(x(in), b.data(), n, out);
+      });
     }
   }
 }

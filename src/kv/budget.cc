@@ -25,8 +25,8 @@ Result<BudgetPlan> PlanBudget(const BudgetInputs& in) {
   const uint64_t sequence_bytes = sequence_slots * in.slot_bytes;
   const uint64_t wanted = WantedBytes(in, sequence_bytes);
   BudgetPlan plan;
-  plan.slots = static_cast<uint32_t>(
-      std::min<uint64_t>(wanted / in.slot_bytes, std::numeric_limits<uint32_t>::max() - 1));
+  plan.slots =
+      static_cast<uint32_t>(std::min<uint64_t>(wanted / in.slot_bytes, std::numeric_limits<uint32_t>::max() - 1));
   plan.kv_bytes = plan.slots * in.slot_bytes;
 
   if (plan.slots < sequence_slots) {

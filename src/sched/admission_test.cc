@@ -5,11 +5,8 @@
 namespace cachalot::sched {
 namespace {
 
-constexpr CapacityView kCapacity{.context_tokens = 1000,
-                                 .total_slots = 100,
-                                 .promised_slots = 40,
-                                 .max_sequences = 8,
-                                 .running_sequences = 6};
+constexpr CapacityView kCapacity{
+    .context_tokens = 1000, .total_slots = 100, .promised_slots = 40, .max_sequences = 8, .running_sequences = 6};
 
 TEST(Admission, AdmitsWhatFitsExactlyAndNoMore) {
   EXPECT_EQ(Admit({10, 10, 2, 60}, kCapacity), Verdict::kAdmit);

@@ -14,9 +14,9 @@ namespace cachalot::sched {
 
 // A sequence that could run.
 struct RunnableView {
-  uint32_t index = 0;           // of the caller's own
-  bool decoding = false;        // one row, with logits; else a prompt is being computed
-  uint32_t pending_rows = 1;    // prompt tokens not yet computed
+  uint32_t index = 0;              // of the caller's own
+  bool decoding = false;           // one row, with logits; else a prompt is being computed
+  uint32_t pending_rows = 1;       // prompt tokens not yet computed
   bool logits_everywhere = false;  // a prompt whose every row gives logits
 };
 

@@ -54,10 +54,7 @@ TEST(StepPlan, RandomPlansRespectEveryLimitAndWasteNoRow) {
       ASSERT_GE(p.rows, 1u);
       ASSERT_LE(p.rows, view.decoding ? 1 : std::min(budget.prefill_chunk, view.pending_rows));
       const bool ends_prompt = !view.decoding && p.rows == view.pending_rows;
-      ASSERT_EQ(p.logit_rows, view.decoding             ? 1
-                              : view.logits_everywhere ? p.rows
-                              : ends_prompt            ? 1
-                                                       : 0);
+      ASSERT_EQ(p.logit_rows, view.decoding ? 1 : view.logits_everywhere ? p.rows : ends_prompt ? 1 : 0);
       rows += p.rows;
       logit_rows += p.logit_rows;
     }

@@ -15,12 +15,12 @@
 namespace cachalot::text {
 
 struct ChatInput {
-  Json messages;                      // array of {role, content, ...} as the client sent it
-  Json tools;                         // array, or null for none
+  Json messages;  // array of {role, content, ...} as the client sent it
+  Json tools;     // array, or null for none
   bool add_generation_prompt = true;
-  std::string bos_token, eos_token;   // spellings
-  int64_t unix_seconds = 0;           // what strftime_now reads; UTC
-  Json extra;                         // object of further variables (chat_template_kwargs), or null
+  std::string bos_token, eos_token;  // spellings
+  int64_t unix_seconds = 0;          // what strftime_now reads; UTC
+  Json extra;                        // object of further variables (chat_template_kwargs), or null
 };
 
 class ChatTemplate {

@@ -57,8 +57,21 @@ enum class ExprKind : uint8_t {
 };
 
 enum class Op : uint8_t {
-  kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow,  // arithmetic
-  kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn,      // comparison
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kFloorDiv,
+  kMod,
+  kPow,  // arithmetic
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kIn,
+  kNotIn,  // comparison
 };
 
 struct Keyword {
@@ -89,9 +102,9 @@ struct Expr {
 struct ScopeEntry {
   enum class Action : uint8_t { kResolve, kAlias, kClear };
   Action action = Action::kClear;
-  uint32_t slot = 0;   // in the function's own frame
-  SlotRef source;      // kAlias
-  std::string name;    // kResolve: from the render's variables
+  uint32_t slot = 0;  // in the function's own frame
+  SlotRef source;     // kAlias
+  std::string name;   // kResolve: from the render's variables
 };
 struct Scope {
   std::vector<ScopeEntry> enter;
@@ -105,16 +118,16 @@ struct Function {
 };
 
 enum class StmtKind : uint8_t {
-  kData,        // text
-  kOutput,      // exprs
-  kIf,          // exprs: one test per branch; branches: as many bodies, and one more for else
-  kFor,         // loop
-  kSet,         // target, expr
-  kSetBlock,    // target, expr (filter chain or null), body, scope
-  kMacro,       // target, macro
-  kCallBlock,   // macro (the caller's body), expr: a kCall, or null for {% generation %}
-  kFilterBlock, // expr (filter chain), body, scope
-  kWith,        // targets, exprs, body, scope
+  kData,         // text
+  kOutput,       // exprs
+  kIf,           // exprs: one test per branch; branches: as many bodies, and one more for else
+  kFor,          // loop
+  kSet,          // target, expr
+  kSetBlock,     // target, expr (filter chain or null), body, scope
+  kMacro,        // target, macro
+  kCallBlock,    // macro (the caller's body), expr: a kCall, or null for {% generation %}
+  kFilterBlock,  // expr (filter chain), body, scope
+  kWith,         // targets, exprs, body, scope
   kBreak,
   kContinue,
 };

@@ -19,8 +19,8 @@ size_t CountParameters(const Builtin& builtin) {
 }
 
 Status TooManyArguments(const Builtin& builtin, size_t given) {
-  return Invalid(fmt::format("{}() takes at most {} arguments ({} given)", builtin.name, CountParameters(builtin),
-                             given));
+  return Invalid(
+      fmt::format("{}() takes at most {} arguments ({} given)", builtin.name, CountParameters(builtin), given));
 }
 
 // Puts keyword arguments at their positions.
@@ -53,9 +53,9 @@ Result<Value> CallBuiltin(Runtime& rt, const Builtin& builtin, const Value& self
     CACHALOT_RETURN_IF_ERROR(BindKeywords(builtin, &arguments));
     for (size_t i = 0; i < static_cast<size_t>(builtin.required); ++i) {
       if (!arguments.positional[i].missing()) continue;
-      return Invalid(fmt::format("{}() missing required argument {}", builtin.name,
-                                 builtin.parameters[i] == "_" ? std::to_string(i + 1)
-                                                              : fmt::format("'{}'", builtin.parameters[i])));
+      return Invalid(fmt::format(
+          "{}() missing required argument {}", builtin.name,
+          builtin.parameters[i] == "_" ? std::to_string(i + 1) : fmt::format("'{}'", builtin.parameters[i])));
     }
   }
   return builtin.function(rt, {self, arguments});
@@ -77,8 +77,7 @@ const Builtin* FindFilter(std::string_view name) {
 const Builtin* FindTest(std::string_view name) { return FindIn(Tests(), name); }
 
 bool IsKnownFilter(std::string_view name) {
-  return FindFilter(name) != nullptr ||
-         std::ranges::find(kUnsupportedFilters, name) != std::end(kUnsupportedFilters);
+  return FindFilter(name) != nullptr || std::ranges::find(kUnsupportedFilters, name) != std::end(kUnsupportedFilters);
 }
 
 Result<int64_t> IntArgument(const CallInput& in, size_t i, int64_t missing) {

@@ -277,8 +277,8 @@ class ItemsIterator final : public LazyIterator {
   bool StartsEmpty() const override { return source().is(Kind::kUndefined); }
   Status Start(Runtime& rt) override {
     if (!source().is(Kind::kDict)) return Invalid("Can only get item pairs from a mapping.");
-    CACHALOT_ASSIGN_OR_RETURN(pairs_, Iterate(rt, rt.Make<DictViewObject>(Kind::kDictView, source(),
-                                                                          DictViewObject::Part::kItems)));
+    CACHALOT_ASSIGN_OR_RETURN(
+        pairs_, Iterate(rt, rt.Make<DictViewObject>(Kind::kDictView, source(), DictViewObject::Part::kItems)));
     return OkStatus();
   }
   Result<bool> Produce(Runtime& rt, Value* out) override { return pairs_.as<IteratorObject>()->Next(rt, out); }

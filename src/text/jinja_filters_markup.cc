@@ -78,8 +78,7 @@ Result<Value> UrlEncode(Runtime& rt, CallInput in) {
 
 std::span<const Builtin> MarkupFilters() {
   static constexpr Builtin kTable[] = {
-      {"e", Escape},       {"escape", Escape},       {"forceescape", ForceEscape},
-      {"safe", Safe},      {"urlencode", UrlEncode},
+      {"e", Escape}, {"escape", Escape}, {"forceescape", ForceEscape}, {"safe", Safe}, {"urlencode", UrlEncode},
   };
   return kTable;
 }

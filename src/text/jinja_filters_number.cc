@@ -27,7 +27,9 @@ std::optional<std::string> WithoutUnderscores(std::string_view text) {
       out.push_back(text[i]);
       continue;
     }
-    const auto is_digit = [&](size_t at) { return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])); };
+    const auto is_digit = [&](size_t at) {
+      return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at]));
+    };
     if (i == 0 || !is_digit(i - 1) || !is_digit(i + 1)) return std::nullopt;
   }
   return out;

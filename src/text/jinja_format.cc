@@ -34,9 +34,7 @@ Result<std::string> Assemble(Runtime& rt, NumberParts parts, const FormatSpec& s
   const size_t group = spec.type == 'b' || spec.type == 'o' || spec.type == 'x' || spec.type == 'X' ? 4 : 3;
   const bool zero_padded = spec.fill == "0" && spec.align == '=';
   CACHALOT_RETURN_IF_ERROR(rt.CanGrow(static_cast<size_t>(std::max<int64_t>(spec.width, 0)) * 2));
-  const auto grouped = [&] {
-    return spec.grouping == 0 ? parts.digits : Grouped(parts.digits, spec.grouping, group);
-  };
+  const auto grouped = [&] { return spec.grouping == 0 ? parts.digits : Grouped(parts.digits, spec.grouping, group); };
   if (zero_padded && spec.grouping != 0) {
     const size_t fixed = parts.sign.size() + parts.prefix.size() + parts.rest.size();
     const auto length = [&](size_t digits) { return fixed + digits + (digits - 1) / group; };
@@ -80,8 +78,10 @@ std::string AlternateGeneral(double value, int digits) {
 std::string FiniteDigits(double value, const FormatSpec& spec, char kind) {
   const int precision = static_cast<int>(spec.precision < 0 ? 6 : spec.precision);
   switch (kind) {
-    case 'e': return spec.alternate ? fmt::format("{:#.{}e}", value, precision) : fmt::format("{:.{}e}", value, precision);
-    case 'f': return spec.alternate ? fmt::format("{:#.{}f}", value, precision) : fmt::format("{:.{}f}", value, precision);
+    case 'e':
+      return spec.alternate ? fmt::format("{:#.{}e}", value, precision) : fmt::format("{:.{}e}", value, precision);
+    case 'f':
+      return spec.alternate ? fmt::format("{:#.{}f}", value, precision) : fmt::format("{:.{}f}", value, precision);
     default: {
       const int digits = precision == 0 ? 1 : precision;
       return spec.alternate ? AlternateGeneral(value, digits) : fmt::format("{:.{}g}", value, digits);
@@ -163,7 +163,8 @@ Result<std::string> FormatFloat(Runtime& rt, double value, const FormatSpec& spe
   } else {
     text = FiniteDigits(magnitude, spec, kind == 'n' ? 'g' : kind);
   }
-  if (upper) std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  if (upper)
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   const size_t whole = std::isfinite(value) ? std::min(text.find_first_not_of("0123456789"), text.size()) : 0;
   parts.digits = text.substr(0, whole);
   parts.rest = text.substr(whole);

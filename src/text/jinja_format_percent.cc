@@ -15,8 +15,8 @@ class PercentFormatter {
  public:
   PercentFormatter(Runtime& rt, const Value& format, const Value& values)
       : rt_(rt), format_(format.text()), is_markup_(format.as<StrObject>()->markup), values_(values) {
-    is_mapping_ = values.is(Kind::kDict) || values.is(Kind::kList) || values.is(Kind::kUndefined) ||
-                  values.is(Kind::kRange);
+    is_mapping_ =
+        values.is(Kind::kDict) || values.is(Kind::kList) || values.is(Kind::kUndefined) || values.is(Kind::kRange);
   }
 
   Result<Value> Run() {
@@ -92,12 +92,18 @@ class PercentFormatter {
     bool left = false, zero = false;
     for (;; ++pos_) {
       const char c = Peek();
-      if (c == '-') left = true;
-      else if (c == '+') spec.sign = '+';
-      else if (c == ' ') spec.sign = spec.sign == '+' ? '+' : ' ';
-      else if (c == '#') spec.alternate = true;
-      else if (c == '0') zero = true;
-      else break;
+      if (c == '-')
+        left = true;
+      else if (c == '+')
+        spec.sign = '+';
+      else if (c == ' ')
+        spec.sign = spec.sign == '+' ? '+' : ' ';
+      else if (c == '#')
+        spec.alternate = true;
+      else if (c == '0')
+        zero = true;
+      else
+        break;
     }
     CACHALOT_ASSIGN_OR_RETURN(spec.width, ReadNumber());
     if (spec.width < 0) {

@@ -378,8 +378,8 @@ Status Interpreter::Assign(const Expr& target, const Value& value) {
   if (!IsIterable(value)) return Invalid(fmt::format("cannot unpack non-iterable {} object", TypeName(value)));
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<Value> parts, ToVector(*this, value));
   if (parts.size() != target.items.size()) {
-    return Invalid(fmt::format("{} values to unpack (expected {})", parts.size() < target.items.size() ? "not enough" : "too many",
-                               target.items.size()));
+    return Invalid(fmt::format("{} values to unpack (expected {})",
+                               parts.size() < target.items.size() ? "not enough" : "too many", target.items.size()));
   }
   for (size_t i = 0; i < parts.size(); ++i) CACHALOT_RETURN_IF_ERROR(Assign(*target.items[i], parts[i]));
   return OkStatus();
@@ -413,7 +413,8 @@ namespace {
 
 // Takes the keyword argument of that name; kMissing when it was not given.
 Value TakeKeyword(Arguments* arguments, std::string_view name) {
-  const auto found = std::ranges::find_if(arguments->keywords, [&](const auto& keyword) { return keyword.first == name; });
+  const auto found =
+      std::ranges::find_if(arguments->keywords, [&](const auto& keyword) { return keyword.first == name; });
   if (found == arguments->keywords.end()) return Value();
   Value value = std::move(found->second);
   arguments->keywords.erase(found);
@@ -443,8 +444,8 @@ Status Interpreter::BindMacroArguments(const Macro& macro, Arguments* arguments)
     return Invalid(fmt::format("macro '{}' takes no keyword argument '{}'", macro.name, arguments->keywords[0].first));
   }
   if (macro.uses_varargs) {
-    slots[macro.varargs_slot] = Tuple({arguments->positional.begin() + static_cast<ptrdiff_t>(given),
-                                       arguments->positional.end()});
+    slots[macro.varargs_slot] =
+        Tuple({arguments->positional.begin() + static_cast<ptrdiff_t>(given), arguments->positional.end()});
   } else if (arguments->positional.size() > macro.params.size()) {
     return Invalid(fmt::format("macro '{}' takes not more than {} argument(s)", macro.name, macro.params.size()));
   }

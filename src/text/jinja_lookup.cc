@@ -14,9 +14,11 @@ namespace {
 
 // Attributes every Python object has; the sandbox keeps templates from them.
 constexpr std::string_view kObjectAttributes[] = {
-    "__class__", "__delattr__", "__dir__", "__doc__", "__eq__", "__format__", "__ge__", "__getattribute__",
-    "__getstate__", "__gt__", "__hash__", "__init__", "__init_subclass__", "__le__", "__lt__", "__ne__", "__new__",
-    "__reduce__", "__reduce_ex__", "__repr__", "__setattr__", "__sizeof__", "__str__", "__subclasshook__"};
+    "__class__",   "__delattr__", "__dir__",           "__doc__",         "__eq__",
+    "__format__",  "__ge__",      "__getattribute__",  "__getstate__",    "__gt__",
+    "__hash__",    "__init__",    "__init_subclass__", "__le__",          "__lt__",
+    "__ne__",      "__new__",     "__reduce__",        "__reduce_ex__",   "__repr__",
+    "__setattr__", "__sizeof__",  "__str__",           "__subclasshook__"};
 constexpr std::string_view kContainerAttributes[] = {"__contains__", "__getitem__", "__iter__", "__len__"};
 
 bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
@@ -34,8 +36,7 @@ std::string ObjectTypeRepr(const Value& value) {
     case Kind::kJoiner: return fmt::format("jinja2.utils.{} object", TypeName(value));
     case Kind::kMacro:
     case Kind::kLoop: return fmt::format("jinja2.runtime.{} object", TypeName(value));
-    case Kind::kStr:
-      return value.as<StrObject>()->markup ? "markupsafe.Markup object" : "str object";
+    case Kind::kStr: return value.as<StrObject>()->markup ? "markupsafe.Markup object" : "str object";
     default: return fmt::format("{} object", TypeName(value));
   }
 }
@@ -120,8 +121,7 @@ Result<Value> Property(Runtime& rt, const Value& object, std::string_view name) 
 }
 
 Value Unsafe(Runtime& rt, const Value& object, std::string_view name) {
-  return rt.Undefined(
-      fmt::format("access to attribute {} of '{}' object is unsafe.", StrRepr(name), TypeName(object)));
+  return rt.Undefined(fmt::format("access to attribute {} of '{}' object is unsafe.", StrRepr(name), TypeName(object)));
 }
 
 // object[key] for whole-number keys of sequences; nothing when it is out of range.
@@ -216,11 +216,10 @@ Result<Value> SliceText(Runtime& rt, const StrObject& text, const SliceBounds& b
 
 Result<Value> SliceRange(Runtime& rt, const RangeObject& range, const SliceBounds& bounds) {
   int64_t stride = 0, first = 0, stop = 0;
-  const bool overflows = __builtin_mul_overflow(range.step, bounds.step, &stride) ||
-                         __builtin_mul_overflow(bounds.start, range.step, &first) ||
-                         __builtin_add_overflow(first, range.start, &first) ||
-                         __builtin_mul_overflow(bounds.count, stride, &stop) ||
-                         __builtin_add_overflow(stop, first, &stop);
+  const bool overflows =
+      __builtin_mul_overflow(range.step, bounds.step, &stride) ||
+      __builtin_mul_overflow(bounds.start, range.step, &first) || __builtin_add_overflow(first, range.start, &first) ||
+      __builtin_mul_overflow(bounds.count, stride, &stop) || __builtin_add_overflow(stop, first, &stop);
   if (overflows) return Invalid("the slice of a range does not fit in 64 bits");
   return rt.Make<RangeObject>(Kind::kRange, first, stop, stride);
 }
@@ -239,7 +238,8 @@ Result<std::optional<Value>> FindAttribute(Runtime& rt, const Value& object, std
   }
   const MethodLookup method = FindMethod(object, name);
   if (method.is_unsafe) return std::optional<Value>(Unsafe(rt, object, name));
-  if (method.method != nullptr) return std::optional<Value>(rt.Make<MethodObject>(Kind::kMethod, object, method.method));
+  if (method.method != nullptr)
+    return std::optional<Value>(rt.Make<MethodObject>(Kind::kMethod, object, method.method));
   CACHALOT_ASSIGN_OR_RETURN(Value property, Property(rt, object, name));
   return property.missing() ? std::nullopt : std::optional<Value>(std::move(property));
 }

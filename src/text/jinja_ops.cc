@@ -117,7 +117,9 @@ bool RangeContains(const RangeObject& range, const Value& item) {
   const int64_t value = item.is_integral() ? item.integer() : static_cast<int64_t>(item.number());
   const int64_t last = range.At(range.length - 1);
   if (value < std::min(range.start, last) || value > std::max(range.start, last)) return false;
-  const auto distance = [](int64_t high, int64_t low) { return static_cast<uint64_t>(high) - static_cast<uint64_t>(low); };
+  const auto distance = [](int64_t high, int64_t low) {
+    return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  };
   if (range.step > 0) return distance(value, range.start) % static_cast<uint64_t>(range.step) == 0;
   return distance(range.start, value) % distance(0, range.step) == 0;
 }
@@ -142,8 +144,8 @@ Result<bool> Order(Runtime& rt, Op op, const Value& a, const Value& b) {
   if (a.is_sequence() && a.kind() == b.kind()) return OrderSequences(rt, op, a.items(), b.items());
   if (a.is(Kind::kUndefined)) return UndefinedError(a);
   if (b.is(Kind::kUndefined)) return UndefinedError(b);
-  return Invalid(fmt::format("'{}' not supported between instances of '{}' and '{}'", Symbol(op), TypeName(a),
-                             TypeName(b)));
+  return Invalid(
+      fmt::format("'{}' not supported between instances of '{}' and '{}'", Symbol(op), TypeName(a), TypeName(b)));
 }
 
 }  // namespace
@@ -289,8 +291,7 @@ Status UndefinedError(const Value& undefined) { return Invalid(undefined.as<Unde
 Status OperandError(const char* symbol, const Value& a, const Value& b) {
   if (a.is(Kind::kUndefined)) return UndefinedError(a);
   if (b.is(Kind::kUndefined)) return UndefinedError(b);
-  return Invalid(
-      fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", symbol, TypeName(a), TypeName(b)));
+  return Invalid(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", symbol, TypeName(a), TypeName(b)));
 }
 
 }  // namespace cachalot::text::jinja

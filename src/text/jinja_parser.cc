@@ -136,10 +136,11 @@ Status Parser::UnknownTag(const std::string& tag, int line) {
   }
   std::string message = fmt::format("Encountered unknown tag '{}'.", tag);
   if (!end_tags_.empty() && !end_tags_.back().empty()) {
-    const bool misplaced = std::ranges::any_of(
-        end_tags_, [&](const auto& tags) { return std::ranges::find(tags, tag) != tags.end(); });
-    message += misplaced ? " You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "
-                         : " Jinja was looking for the following tags: ";
+    const bool misplaced =
+        std::ranges::any_of(end_tags_, [&](const auto& tags) { return std::ranges::find(tags, tag) != tags.end(); });
+    message += misplaced
+                   ? " You probably made a nesting mistake. Jinja is expecting this tag, but currently looking for "
+                   : " Jinja was looking for the following tags: ";
     message += QuotedAlternatives(end_tags_.back()) + ".";
   }
   if (!open_tags_.empty()) {
@@ -207,10 +208,14 @@ Result<StmtPtr> Parser::ParseStatement() {
 Result<StmtPtr> Parser::ParseKnownStatement(const std::string& tag) {
   using Method = Result<StmtPtr> (Parser::*)(int);
   static constexpr std::pair<std::string_view, Method> kStatements[] = {
-      {"for", &Parser::ParseFor},     {"if", &Parser::ParseIf},
-      {"set", &Parser::ParseSet},     {"macro", &Parser::ParseMacro},
-      {"call", &Parser::ParseCallBlock}, {"generation", &Parser::ParseGeneration},
-      {"filter", &Parser::ParseFilterBlock}, {"with", &Parser::ParseWith},
+      {"for", &Parser::ParseFor},
+      {"if", &Parser::ParseIf},
+      {"set", &Parser::ParseSet},
+      {"macro", &Parser::ParseMacro},
+      {"call", &Parser::ParseCallBlock},
+      {"generation", &Parser::ParseGeneration},
+      {"filter", &Parser::ParseFilterBlock},
+      {"with", &Parser::ParseWith},
       {"print", &Parser::ParsePrint},
   };
   const int line = Current().line;
@@ -378,9 +383,8 @@ Result<ExprPtr> Parser::ParseNameTarget() {
 }
 
 Result<ExprPtr> Parser::ParseTarget(std::string_view end_name, bool with_namespace) {
-  CACHALOT_ASSIGN_OR_RETURN(ExprPtr target, ParseTuple({.simplified = true,
-                                                        .with_namespace = with_namespace,
-                                                        .end_name = end_name}));
+  CACHALOT_ASSIGN_OR_RETURN(ExprPtr target,
+                            ParseTuple({.simplified = true, .with_namespace = with_namespace, .end_name = end_name}));
   CACHALOT_RETURN_IF_ERROR(MarkStored(target.get()));
   return target;
 }

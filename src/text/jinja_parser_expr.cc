@@ -47,9 +47,7 @@ class Nested {
 
 }  // namespace
 
-Result<ExprPtr> Parser::ParseExpression(bool with_condition) {
-  return with_condition ? ParseCondition() : ParseOr();
-}
+Result<ExprPtr> Parser::ParseExpression(bool with_condition) { return with_condition ? ParseCondition() : ParseOr(); }
 
 Result<ExprPtr> Parser::ParseCondition() {
   const Nested nested(&nesting_);
@@ -105,8 +103,9 @@ Result<ExprPtr> Parser::ParseCompare() {
   CACHALOT_ASSIGN_OR_RETURN(ExprPtr first, ParseSum());
   ExprPtr compare = MakeNode(ExprKind::kCompare, line, std::move(first));
   while (true) {
-    std::optional<Op> op = FindOp(Current(), {{"==", Op::kEq}, {"!=", Op::kNe}, {"<", Op::kLt}, {"<=", Op::kLe},
-                                              {">", Op::kGt}, {">=", Op::kGe}});
+    std::optional<Op> op =
+        FindOp(Current(),
+               {{"==", Op::kEq}, {"!=", Op::kNe}, {"<", Op::kLt}, {"<=", Op::kLe}, {">", Op::kGt}, {">=", Op::kGe}});
     if (op || Current().IsName("in")) {
       if (!op) op = Op::kIn;
     } else if (Current().IsName("not") && Look().IsName("in")) {
@@ -153,8 +152,8 @@ Result<ExprPtr> Parser::ParseConcat() {
 Result<ExprPtr> Parser::ParseProduct() {
   int line = Current().line;
   CACHALOT_ASSIGN_OR_RETURN(ExprPtr left, ParsePower());
-  while (const std::optional<Op> op = FindOp(
-             Current(), {{"*", Op::kMul}, {"/", Op::kDiv}, {"//", Op::kFloorDiv}, {"%", Op::kMod}})) {
+  while (const std::optional<Op> op =
+             FindOp(Current(), {{"*", Op::kMul}, {"/", Op::kDiv}, {"//", Op::kFloorDiv}, {"%", Op::kMod}})) {
     Next();
     CACHALOT_ASSIGN_OR_RETURN(ExprPtr right, ParsePower());
     ExprPtr product = MakeNode(ExprKind::kBinary, line, std::move(left), std::move(right));
@@ -395,8 +394,8 @@ Result<ExprPtr> Parser::ParseSubscribed(ExprPtr object, bool* is_slice) {
   if (SkipOperator(":") && !at_end()) {
     CACHALOT_ASSIGN_OR_RETURN(step, ParseExpression());
   }
-  return Finish(MakeNode(ExprKind::kSlice, line, std::move(object), std::move(start), std::move(stop),
-                         std::move(step)));
+  return Finish(
+      MakeNode(ExprKind::kSlice, line, std::move(object), std::move(start), std::move(stop), std::move(step)));
 }
 
 Status Parser::ParseCallArgument(int line, CallArguments* out) {

@@ -16,9 +16,7 @@ Result<Value> IsKind(Runtime&, CallInput in) {
 
 Result<Value> IsDefined(Runtime&, CallInput in) { return Value::Bool(!in.self.is(Kind::kUndefined)); }
 Result<Value> IsTrue(Runtime&, CallInput in) { return Value::Bool(in.self.is(Kind::kBool) && in.self.integer() != 0); }
-Result<Value> IsFalse(Runtime&, CallInput in) {
-  return Value::Bool(in.self.is(Kind::kBool) && in.self.integer() == 0);
-}
+Result<Value> IsFalse(Runtime&, CallInput in) { return Value::Bool(in.self.is(Kind::kBool) && in.self.integer() == 0); }
 Result<Value> IsNumber(Runtime&, CallInput in) { return Value::Bool(in.self.is_number()); }
 Result<Value> IsIterableTest(Runtime&, CallInput in) { return Value::Bool(IsIterable(in.self)); }
 

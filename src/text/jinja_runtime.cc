@@ -26,14 +26,10 @@ Status Runtime::Raise(std::string message) {
 
 Status Runtime::TooDeep() { return Invalid("the template recurses too deeply"); }
 
-Value Runtime::Str(std::string text, bool markup) {
-  return Make<StrObject>(Kind::kStr, std::move(text), markup);
-}
+Value Runtime::Str(std::string text, bool markup) { return Make<StrObject>(Kind::kStr, std::move(text), markup); }
 Value Runtime::List(std::vector<Value> items) { return Make<SequenceObject>(Kind::kList, std::move(items)); }
 Value Runtime::Tuple(std::vector<Value> items) { return Make<SequenceObject>(Kind::kTuple, std::move(items)); }
 Value Runtime::MakeDict(Dict dict) { return Make<DictObject>(Kind::kDict, std::move(dict)); }
-Value Runtime::Undefined(std::string message) {
-  return Make<UndefinedObject>(Kind::kUndefined, std::move(message));
-}
+Value Runtime::Undefined(std::string message) { return Make<UndefinedObject>(Kind::kUndefined, std::move(message)); }
 
 }  // namespace cachalot::text::jinja

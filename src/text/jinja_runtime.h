@@ -17,10 +17,10 @@
 namespace cachalot::text::jinja {
 
 struct Limits {
-  uint64_t steps = 50'000'000;                // one per node visited, element walked or 64 bytes handled
-  size_t heap_bytes = size_t{256} << 20;      // values alive at one time
-  size_t output_bytes = size_t{64} << 20;     // rendered text
-  int depth = 800;                            // nested evaluations: macros, expressions, blocks
+  uint64_t steps = 50'000'000;             // one per node visited, element walked or 64 bytes handled
+  size_t heap_bytes = size_t{256} << 20;   // values alive at one time
+  size_t output_bytes = size_t{64} << 20;  // rendered text
+  int depth = 800;                         // nested evaluations: macros, expressions, blocks
 };
 
 struct Arguments {

@@ -220,8 +220,8 @@ class Resolver {
     call->builtin = is_filter ? FindFilter(call->text) : FindTest(call->text);
     if (call->builtin != nullptr || frame.is_soft) return OkStatus();
     if (is_filter && IsKnownFilter(call->text)) {
-      return Invalid(fmt::format("line {}: the filter '{}' is not supported in chat templates", call->line,
-                                 call->text));
+      return Invalid(
+          fmt::format("line {}: the filter '{}' is not supported in chat templates", call->line, call->text));
     }
     return Invalid(fmt::format("line {}: No {} named '{}'.", call->line, is_filter ? "filter" : "test", call->text));
   }
@@ -314,9 +314,10 @@ class Resolver {
     macro->uses_caller = used.contains("caller");
     macro->caller_is_param = is_param("caller");
     if (macro->uses_caller && macro->caller_is_param && !HasDefault(*macro, "caller")) {
-      return Invalid(fmt::format("line {}: When defining macros or call blocks the special \"caller\" argument must be "
-                                 "omitted or be given a default.",
-                                 line));
+      return Invalid(
+          fmt::format("line {}: When defining macros or call blocks the special \"caller\" argument must be "
+                      "omitted or be given a default.",
+                      line));
     }
     if (macro->uses_caller && !macro->caller_is_param) macro->caller_slot = symbols.DeclareParameter("caller").index;
     macro->uses_kwargs = used.contains("kwargs") && !is_param("kwargs");

@@ -10,15 +10,16 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kDays = {"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                    "Thursday", "Friday", "Saturday"};
-constexpr std::array<std::string_view, 12> kMonths = {"January", "February", "March",     "April",   "May",      "June",
-                                                      "July",    "August",   "September", "October", "November", "December"};
+constexpr std::array<std::string_view, 12> kMonths = {"January",   "February", "March",    "April",
+                                                      "May",       "June",     "July",     "August",
+                                                      "September", "October",  "November", "December"};
 
 struct CivilTime {
   int64_t year;
-  int month, day;           // from 1
+  int month, day;  // from 1
   int hour, minute, second;
-  int weekday;              // from Sunday
-  int year_day;             // from 0
+  int weekday;   // from Sunday
+  int year_day;  // from 0
 };
 
 constexpr int64_t kSecondsPerDay = 86400;

@@ -64,8 +64,8 @@ void Symbols::Merge(std::initializer_list<const Symbols*> branches) {
   for (const std::string& name : new_stores) {
     const std::optional<SlotTarget> target = FindRef(name);
     const std::optional<SlotTarget> outer = parent_ == nullptr ? std::nullopt : parent_->FindRef(name);
-    loads_[target->index] = outer ? Entry{.kind = Kind::kAlias, .source = *outer}
-                                  : Entry{.kind = Kind::kResolve, .name = name};
+    loads_[target->index] =
+        outer ? Entry{.kind = Kind::kAlias, .source = *outer} : Entry{.kind = Kind::kResolve, .name = name};
   }
 }
 
@@ -79,13 +79,10 @@ Scope Symbols::MakeScope() const {
         scope.enter.push_back({.action = ScopeEntry::Action::kResolve, .slot = slot, .name = entry.name});
         break;
       case Kind::kAlias:
-        scope.enter.push_back({.action = ScopeEntry::Action::kAlias,
-                               .slot = slot,
-                               .source = RelativeSlot(function_, entry.source)});
+        scope.enter.push_back(
+            {.action = ScopeEntry::Action::kAlias, .slot = slot, .source = RelativeSlot(function_, entry.source)});
         break;
-      case Kind::kUndefined:
-        scope.enter.push_back({.action = ScopeEntry::Action::kClear, .slot = slot});
-        break;
+      case Kind::kUndefined: scope.enter.push_back({.action = ScopeEntry::Action::kClear, .slot = slot}); break;
     }
   }
   return scope;

@@ -221,8 +221,8 @@ Result<Value> Partition(Runtime& rt, CallInput in) {
   const bool found = at != std::string_view::npos;
   const std::string_view head = found ? text.substr(0, at) : backward ? std::string_view() : text;
   const std::string_view tail = found ? text.substr(at + separator.size()) : backward ? text : std::string_view();
-  return rt.Tuple({Piece(rt, in.self, head), Piece(rt, in.self, found ? separator : std::string_view()),
-                   Piece(rt, in.self, tail)});
+  return rt.Tuple(
+      {Piece(rt, in.self, head), Piece(rt, in.self, found ? separator : std::string_view()), Piece(rt, in.self, tail)});
 }
 
 // Whether `fits` holds for every character; `if_empty` for the empty string.
@@ -251,9 +251,8 @@ Result<Value> IsAscii(Runtime& rt, CallInput in) {
 
 Result<Value> IsIdentifier(Runtime& rt, CallInput in) {
   bool is_first = true;
-  return All(rt, in, false, [&](char32_t c) {
-    return c == '_' || (std::exchange(is_first, false) ? IsIdStart(c) : IsIdContinue(c));
-  });
+  return All(rt, in, false,
+             [&](char32_t c) { return c == '_' || (std::exchange(is_first, false) ? IsIdStart(c) : IsIdContinue(c)); });
 }
 
 Result<Value> IsAllLower(Runtime& rt, CallInput in) { return CallBuiltin(rt, *FindTest("lower"), in.self, {}); }

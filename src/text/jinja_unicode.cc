@@ -156,8 +156,7 @@ std::string ToTitle(std::string_view text) {
 std::string Capitalize(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  ForEachChar(text,
-              [&](size_t pos, char32_t c) { pos == 0 ? AppendTitle(&out, c) : AppendLower(&out, text, pos, c); });
+  ForEachChar(text, [&](size_t pos, char32_t c) { pos == 0 ? AppendTitle(&out, c) : AppendLower(&out, text, pos, c); });
   return out;
 }
 

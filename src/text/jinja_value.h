@@ -139,18 +139,16 @@ class Value {
   double number() const { return payload_.number; }     // kFloat
   double as_double() const { return kind_ == Kind::kFloat ? payload_.number : static_cast<double>(payload_.integer); }
   const Builtin* function() const { return payload_.function; }
-  const std::string& text() const;                // kStr
-  const std::vector<Value>& items() const;        // kList, kTuple
-  const class Dict& dict() const;                 // kDict
+  const std::string& text() const;          // kStr
+  const std::vector<Value>& items() const;  // kList, kTuple
+  const class Dict& dict() const;           // kDict
   Object* object() const { return payload_.object; }
   template <class T>
   T* as() const {
     return static_cast<T*>(payload_.object);
   }
 
-  bool has_object() const {
-    return kind_ == Kind::kUndefined || (kind_ >= Kind::kStr && kind_ != Kind::kFunction);
-  }
+  bool has_object() const { return kind_ == Kind::kUndefined || (kind_ >= Kind::kStr && kind_ != Kind::kFunction); }
   int depth() const { return has_object() ? payload_.object->depth() : 0; }
 
  private:
@@ -283,7 +281,7 @@ struct LoopObject final : Object {
   int64_t index0 = -1;
   int64_t length = -1;  // not known yet
   int depth0;
-  const Loop* recursive = nullptr;   // how loop(...) renders, where it may be called
+  const Loop* recursive = nullptr;  // how loop(...) renders, where it may be called
   Activation* closure = nullptr;
 };
 
@@ -294,8 +292,7 @@ struct CyclerObject final : Object {
 };
 
 struct JoinerObject final : Object {
-  JoinerObject(Heap* heap, Value separator)
-      : Object(heap, 0, separator.depth() + 1), separator(std::move(separator)) {}
+  JoinerObject(Heap* heap, Value separator) : Object(heap, 0, separator.depth() + 1), separator(std::move(separator)) {}
   Value separator;
   bool used = false;
 };

@@ -28,11 +28,17 @@ std::vector<TinyModelSpec> Specs() {
   specs.push_back({.architecture = "llama", .width = 60, .heads = 5, .kv_heads = 1, .head_dim = 80, .tied = false});
   specs.push_back({.architecture = "qwen2", .heads = 6, .kv_heads = 2});
   specs.push_back({.architecture = "gemma3", .layers = 7, .heads = 3, .kv_heads = 1, .head_dim = 24, .window = 40});
-  for (TensorType type : {TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0,
-                          TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ5_K,
-                          TensorType::kQ6_K}) {
-    specs.push_back({.architecture = "llama", .type = type, .layers = 2, .width = 256, .heads = 4, .kv_heads = 2,
-                     .head_dim = 64, .ffn_width = 256});
+  for (TensorType type :
+       {TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1,
+        TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
+    specs.push_back({.architecture = "llama",
+                     .type = type,
+                     .layers = 2,
+                     .width = 256,
+                     .heads = 4,
+                     .kv_heads = 2,
+                     .head_dim = 64,
+                     .ffn_width = 256});
   }
   return specs;
 }
@@ -137,9 +143,9 @@ TEST(Executor, ReferenceModeAgreesWithTransformersOnOddShapes) {
   ASSERT_GE(recorded["cases"].size(), 20u);
   for (const auto& c : recorded["cases"]) {
     const auto& s = c["shape"];
-    const TinyModelSpec spec{s["architecture"], TensorType::kF32,     s["layers"],     s["width"], s["heads"],
-                             s["kv_heads"],     s["head_dim"],        s["ffn_width"],  s["vocabulary"],
-                             2048,              s["window"],          s["tied"],       s["seed"]};
+    const TinyModelSpec spec{s["architecture"], TensorType::kF32, s["layers"],    s["width"],      s["heads"],
+                             s["kv_heads"],     s["head_dim"],    s["ffn_width"], s["vocabulary"], 2048,
+                             s["window"],       s["tied"],        s["seed"]};
     std::vector<TokenId> tokens;
     const uint64_t length = c["length"];
     for (uint64_t i = 0; i < length; ++i) {

@@ -30,7 +30,7 @@ struct CpuModelOptions {
   bool reference = false;         // weights dequantised to f32, activations in f32
   KvType kv_type = KvType::kF16;  // of the KV cache
   uint32_t block_tokens = 16;
-  uint64_t context_tokens = 0;    // 0: the trained context
+  uint64_t context_tokens = 0;  // 0: the trained context
 };
 
 // Empty vectors and matrices mark what the architecture does not have.

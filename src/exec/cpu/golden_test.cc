@@ -37,9 +37,9 @@ nlohmann::json AllDigests() {
   nlohmann::json digests;
   digests["numerics"] = kCpuNumericsId;
   digests["reference_numerics"] = kCpuReferenceNumericsId;
-  for (TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1,
-                          TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ5_K,
-                          TensorType::kQ6_K}) {
+  for (TensorType type :
+       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0,
+        TensorType::kQ5_1, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
     const TinyModelSpec spec{.type = type, .layers = 2, .width = 256, .head_dim = 64, .ffn_width = 256};
     for (KvType kv : {KvType::kF32, KvType::kF16, KvType::kBF16}) {
       digests[InfoOf(type).name][KvTypeName(kv)] = DigestOf(spec, {.kv_type = kv});
@@ -59,7 +59,8 @@ TEST(Golden, NoBitOfKvOrLogitsChangesWithoutABumpOfTheNumericsId) {
   if (actual == recorded) return;
   const std::string path = testing::TempDir() + "golden_digests.json";
   std::ofstream(path) << actual.dump(1) << "\n";
-  ADD_FAILURE() << "the bits of KV, logits or logprobs are not those of " << kGoldenFile << ".\nIf that is intended, bump "
+  ADD_FAILURE() << "the bits of KV, logits or logprobs are not those of " << kGoldenFile
+                << ".\nIf that is intended, bump "
                 << "kCpuNumericsId in exec/numerics.h, run this test again, and copy " << path << " over that file.\n"
                 << nlohmann::json::diff(recorded, actual).dump(1);
 }

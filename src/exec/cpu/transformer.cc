@@ -86,8 +86,8 @@ void Transformer::Multiply(std::span<const MatmulJob> jobs, const float* x, uint
     for (const MatmulJob& job : jobs) {
       const size_t own = job.weights->panels();
       if (begin < own && begin < end) {
-        kernels_.matmul(job.weights->view(), input, static_cast<uint32_t>(begin), static_cast<uint32_t>(std::min(end, own)),
-                        job.out, job.weights->rows());
+        kernels_.matmul(job.weights->view(), input, static_cast<uint32_t>(begin),
+                        static_cast<uint32_t>(std::min(end, own)), job.out, job.weights->rows());
       }
       begin = begin > own ? begin - own : 0;
       end = end > own ? end - own : 0;
@@ -98,9 +98,7 @@ void Transformer::Multiply(std::span<const MatmulJob> jobs, const float* x, uint
 void Transformer::ProjectQkv(const CpuLayer& layer, uint32_t rows) {
   const StepBuffers& b = workspace_.buffers();
   const bool quantise = layer.q.takes_quantised() || layer.k.takes_quantised() || layer.v.takes_quantised();
-  pool_.ParallelFor(rows, [&](size_t r) {
-    NormAndQuantise(layer.attention_norm, static_cast<uint32_t>(r), quantise);
-  });
+  pool_.ParallelFor(rows, [&](size_t r) { NormAndQuantise(layer.attention_norm, static_cast<uint32_t>(r), quantise); });
   const MatmulJob jobs[] = {{&layer.q, b.q}, {&layer.k, b.k}, {&layer.v, b.v}};
   Multiply(jobs, b.input, rows);
 }
