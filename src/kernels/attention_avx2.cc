@@ -15,12 +15,14 @@ constexpr bool kReloadFactors = true;
 
 }  // namespace
 
+// Each needs those before it.
+// clang-format off
 #include "kernels/simd-inl.h"
-// In this order.
-#include "kernels/attention-inl.h"
-#include "kernels/attention_block-inl.h"
-#include "kernels/attention_tile-inl.h"
 #include "kernels/maths-inl.h"
+#include "kernels/attention_tile-inl.h"
+#include "kernels/attention_block-inl.h"
+#include "kernels/attention-inl.h"
+// clang-format on
 
 }  // namespace isa_avx2
 

@@ -3,10 +3,12 @@
 
 namespace cachalot::kernels {
 namespace isa_avx512 {
+// Each needs those before it.
+// clang-format off
 #include "kernels/simd-inl.h"
-// In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/rowops-inl.h"
+// clang-format on
 }  // namespace isa_avx512
 
 const RowopKernels& RowopsAvx512() { return isa_avx512::kRowops; }

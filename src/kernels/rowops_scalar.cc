@@ -3,10 +3,12 @@
 
 namespace cachalot::kernels {
 namespace isa_scalar {
+// Each needs those before it.
+// clang-format off
 #include "kernels/simd-inl.h"
-// In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/rowops-inl.h"
+// clang-format on
 }  // namespace isa_scalar
 
 const RowopKernels& RowopsScalar() { return isa_scalar::kRowops; }

@@ -5,10 +5,12 @@
 
 namespace cachalot::kernels {
 namespace isa_avx2 {
+// Each needs those before it.
+// clang-format off
 #include "kernels/simd-inl.h"
-// In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/sampling-inl.h"
+// clang-format on
 }  // namespace isa_avx2
 
 const SamplingKernels& SamplingAvx2() { return isa_avx2::kSampling; }

@@ -5,10 +5,12 @@
 
 namespace cachalot::kernels {
 namespace isa_avx512 {
+// Each needs those before it.
+// clang-format off
 #include "kernels/simd-inl.h"
-// In this order.
 #include "kernels/maths-inl.h"
 #include "kernels/sampling-inl.h"
+// clang-format on
 }  // namespace isa_avx512
 
 const SamplingKernels& SamplingAvx512() { return isa_avx512::kSampling; }

@@ -42,6 +42,8 @@ int64_t RangeLength(int64_t start, int64_t stop, int64_t step) {
 
 }  // namespace
 
+Heap::Heap(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
 Heap::~Heap() { EmptyRegistered(); }
 
 void Heap::Charge(size_t bytes) {

@@ -52,7 +52,7 @@ inline constexpr int kMaxValueDepth = 200;
 
 class Heap {
  public:
-  explicit Heap(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit Heap(size_t limit_bytes);
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
