@@ -84,6 +84,7 @@ def main():
     emit_mapping("ToUpper", str.upper)
     emit_mapping("ToLower", str.lower)
     emit_mapping("ToTitle", str.title)
+    emit_mapping("FoldCase", str.casefold)
 
 
 if __name__ == "__main__":

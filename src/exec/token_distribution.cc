@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "base/check.h"
 
@@ -14,15 +16,24 @@ constexpr float kOne = 0x1p40f;
 constexpr TokenId kChunk = 1024;
 constexpr size_t kMostTokens = size_t{1} << 23;  // times 2^40 stays inside 64 bits
 
+// How far the list of heavy tokens reaches, tried one after the other; the last is everything.
+constexpr float kListFrom[] = {0x1p-5f, 0x1p-9f, 0x1p-12f, 0x1p-16f, 0x1p-24f, 0};
+// Weights ascend with scores only up to the rounding of exp; this covers it.
+constexpr float kSlack = 0.999f;
+
 // Ascends as the score does; -0 and 0 are one.
 uint32_t OrderedBits(float score) {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0f);
   return bits ^ ((0u - (bits >> 31)) | 0x80000000);  // no branch: signs of logits are hard to foresee
 }
 
-size_t BucketOf(uint64_t rank) { return rank >> 52; }
-
 TokenId TokenOf(uint64_t rank) { return ~static_cast<uint32_t>(rank); }
+
+// floor(uniform * total), exactly: uniform is a multiple of 2^-53.
+uint64_t PointIn(uint64_t total, double uniform) {
+  const auto fraction = static_cast<uint64_t>(uniform * 0x1p53);
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(fraction) * total) >> 53);
+}
 
 }  // namespace
 
@@ -30,9 +41,7 @@ void TokenDistribution::Assign(std::span<const float> scores, std::span<const fl
   CACHALOT_CHECK(scores.size() == weights.size() && scores.size() <= kMostTokens);
   scores_ = scores;
   weights_ = weights;
-  last_rank_ = 0;
-  least_weight_ = 0;
-  counted_ = false;
+  listed_ = false;
 }
 
 uint64_t TokenDistribution::MassOf(TokenId token) const {
@@ -44,70 +53,74 @@ uint64_t TokenDistribution::RankOf(TokenId token) const {
   return (uint64_t{OrderedBits(scores_[token])} << 32) | static_cast<uint32_t>(~token);
 }
 
-uint64_t TokenDistribution::KeptMassOf(TokenId token) const {
-  return weights_[token] >= least_weight_ && RankOf(token) >= last_rank_ ? MassOf(token) : 0;
-}
-
-uint64_t TokenDistribution::KeptMassOf(TokenId begin, TokenId end) const {
+uint64_t TokenDistribution::MassBetween(TokenId begin, TokenId end) const {
   uint64_t mass = 0;
-  if (last_rank_ == 0 && least_weight_ == 0) {
-    for (TokenId token = begin; token < end; ++token) mass += MassOf(token);
-  } else {
-    for (TokenId token = begin; token < end; ++token) mass += KeptMassOf(token);
-  }
+  for (TokenId token = begin; token < end; ++token) mass += MassOf(token);
   return mass;
 }
 
-void TokenDistribution::CountBuckets() {
-  if (counted_) return;
-  buckets_.fill({});
-  kept_mass_ = 0;
-  for (TokenId token = 0; token < scores_.size(); ++token) {
-    const uint64_t mass = MassOf(token);
-    if (mass == 0) continue;
-    Bucket& bucket = buckets_[BucketOf(RankOf(token))];
-    ++bucket.tokens;
-    bucket.mass += mass;
-    kept_mass_ += mass;
-  }
-  counted_ = true;
+uint64_t TokenDistribution::MassOfList() const {
+  uint64_t mass = 0;
+  for (const TokenId token : list_) mass += MassOf(token);
+  return mass;
 }
 
-void TokenDistribution::Collect(size_t bucket) {
-  candidates_.clear();
-  for (TokenId token = 0; token < scores_.size(); ++token) {
-    const uint64_t rank = RankOf(token);
-    if (BucketOf(rank) == bucket && rank >= last_rank_ && MassOf(token) > 0) candidates_.push_back(rank);
+float TokenDistribution::ListFrom(float weight) {
+  list_.clear();
+  listed_ = true;
+  const float least = std::max(weight * kSlack, 1 / kOne);
+  float lowest_score = std::numeric_limits<float>::infinity();
+  for (TokenId token = 0; token < weights_.size(); ++token) {
+    if (!(weights_[token] >= least)) continue;
+    list_.push_back(token);
+    if (weights_[token] >= weight) lowest_score = std::min(lowest_score, scores_[token]);
   }
+  std::erase_if(list_, [&](TokenId token) { return scores_[token] < lowest_score; });
+  return lowest_score;
+}
+
+uint64_t TokenDistribution::ListUntil(uint64_t wanted, Measure measure) {
+  uint64_t surely_kept = 0;
+  std::optional<float> surely_kept_from;
+  for (const float weight : kListFrom) {
+    const float lowest_score = ListFrom(weight);
+    const uint64_t measured = measure == Measure::kTokens ? list_.size() : MassOfList();
+    if (measured >= wanted || weight == 0) break;
+    surely_kept = measured;
+    surely_kept_from = lowest_score;
+  }
+  ranks_.clear();
+  for (const TokenId token : list_) {
+    if (!surely_kept_from || scores_[token] < *surely_kept_from) ranks_.push_back(RankOf(token));
+  }
+  return wanted - surely_kept;
+}
+
+void TokenDistribution::CutBelow(uint64_t rank) {
+  std::erase_if(list_, [&](TokenId token) { return RankOf(token) < rank; });
 }
 
 void TokenDistribution::KeepBest(uint32_t count) {
   CACHALOT_CHECK(count > 0);
-  CountBuckets();
-  uint64_t mass = 0;
-  size_t b = kBuckets - 1;
-  for (; b > 0 && buckets_[b].tokens < count; --b) {
-    count -= buckets_[b].tokens;
-    mass += buckets_[b].mass;
-  }
-  if (buckets_[b].tokens < count) return;  // there are no more tokens than that
-  Collect(b);
-  std::nth_element(candidates_.begin(), candidates_.begin() + (count - 1), candidates_.end(), std::greater<>());
-  last_rank_ = candidates_[count - 1];
-  for (uint32_t i = 0; i < count; ++i) mass += MassOf(TokenOf(candidates_[i]));
-  kept_mass_ = mass;
+  const uint64_t wanted = ListUntil(count, Measure::kTokens);
+  if (ranks_.size() <= wanted) return;
+  std::nth_element(ranks_.begin(), ranks_.begin() + static_cast<ptrdiff_t>(wanted - 1), ranks_.end(), std::greater<>());
+  CutBelow(ranks_[wanted - 1]);
 }
 
 void TokenDistribution::KeepMass(double share) {
-  CountBuckets();
-  const double wanted = std::ceil(share * static_cast<double>(kept_mass_));
+  const uint64_t total = listed_ ? MassOfList() : MassBetween(0, static_cast<TokenId>(scores_.size()));
+  const double wanted = std::ceil(share * static_cast<double>(total));
   uint64_t target = wanted >= 1 ? static_cast<uint64_t>(wanted) : 1;
-  if (target >= kept_mass_) return;
-  size_t b = kBuckets - 1;
-  for (; b > BucketOf(last_rank_) && buckets_[b].mass < target; --b) target -= buckets_[b].mass;
-  Collect(b);
+  if (target >= total) return;
+  if (listed_) {
+    ranks_.clear();
+    for (const TokenId token : list_) ranks_.push_back(RankOf(token));
+  } else {
+    target = ListUntil(target, Measure::kMass);
+  }
   // Halve what may hold the last token that is needed: the exact sum of the better half says which half it is in.
-  std::span<uint64_t> rest = candidates_;
+  std::span<uint64_t> rest = ranks_;
   while (rest.size() > 1) {
     const size_t half = rest.size() / 2;
     std::nth_element(rest.begin(), rest.begin() + static_cast<ptrdiff_t>(half), rest.end(), std::greater<>());
@@ -120,30 +133,40 @@ void TokenDistribution::KeepMass(double share) {
       rest = rest.subspan(half);
     }
   }
-  last_rank_ = rest[0];
+  CutBelow(rest[0]);
 }
 
-void TokenDistribution::KeepWeight(float least) { least_weight_ = least; }
+void TokenDistribution::KeepWeight(float least) {
+  if (!listed_) ListFrom(least);
+  std::erase_if(list_, [&](TokenId token) { return weights_[token] < least; });
+}
 
 TokenId TokenDistribution::Draw(double uniform) {
-  const auto tokens = static_cast<TokenId>(scores_.size());
-  uint64_t total = 0;
-  chunk_masses_.clear();
-  for (TokenId begin = 0; begin < tokens; begin += kChunk) {
-    chunk_masses_.push_back(KeptMassOf(begin, std::min(begin + kChunk, tokens)));
-    total += chunk_masses_.back();
-  }
+  if (!listed_) return DrawFromAll(uniform);
+  const uint64_t total = MassOfList();
   CACHALOT_CHECK(total > 0);
-  // floor(uniform * total), exactly: uniform is a multiple of 2^-53.
-  const auto fraction = static_cast<uint64_t>(uniform * 0x1p53);
-  uint64_t left = static_cast<uint64_t>((static_cast<unsigned __int128>(fraction) * total) >> 53);
-  TokenId token = 0;
-  for (size_t chunk = 0; left >= chunk_masses_[chunk]; ++chunk, token += kChunk) left -= chunk_masses_[chunk];
-  for (;; ++token) {
-    const uint64_t mass = KeptMassOf(token);
-    if (left < mass) return token;
+  uint64_t left = PointIn(total, uniform);
+  for (size_t i = 0;; ++i) {
+    const uint64_t mass = MassOf(list_[i]);
+    if (left < mass) return list_[i];
     left -= mass;
   }
+}
+
+TokenId TokenDistribution::DrawFromAll(double uniform) {
+  const auto tokens = static_cast<TokenId>(scores_.size());
+  uint64_t total = 0;
+  chunks_.clear();
+  for (TokenId begin = 0; begin < tokens; begin += kChunk) {
+    chunks_.push_back(MassBetween(begin, std::min(begin + kChunk, tokens)));
+    total += chunks_.back();
+  }
+  CACHALOT_CHECK(total > 0);
+  uint64_t left = PointIn(total, uniform);
+  TokenId token = 0;
+  for (size_t chunk = 0; left >= chunks_[chunk]; ++chunk, token += kChunk) left -= chunks_[chunk];
+  for (; left >= MassOf(token); ++token) left -= MassOf(token);
+  return token;
 }
 
 }  // namespace cachalot::exec

@@ -3,11 +3,10 @@
 // Ownership: borrows scores and weights from Assign until the next.
 // Invariant: sums are exact (weights are fixed-point integers of 2^-40), so no result depends on the order in which
 //            anything is added; what is kept is always a run of the best tokens: higher score first, then lower id.
-// Cost:      a few passes over the tokens and, for a cut, selecting inside one of 4,096 score buckets: never a sort,
-//            and no allocation once a vocabulary of that size was seen.
+// Cost:      a few passes over the tokens; a cut selects inside a short list of heavy tokens, which is widened where it
+//            is too short: never a sort, and no allocation once a vocabulary of that size was seen.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,29 +34,27 @@ class TokenDistribution {
   TokenId Draw(double uniform);
 
  private:
-  static constexpr size_t kBuckets = 4096;  // by sign, exponent and three bits of mantissa of the score
-  struct Bucket {
-    uint32_t tokens;
-    uint64_t mass;
-  };
-
   uint64_t MassOf(TokenId token) const;
   uint64_t RankOf(TokenId token) const;
-  uint64_t KeptMassOf(TokenId token) const;
-  uint64_t KeptMassOf(TokenId begin, TokenId end) const;
-  void CountBuckets();
-  // The ranks of the kept tokens of one bucket, in candidates_.
-  void Collect(size_t bucket);
+  uint64_t MassBetween(TokenId begin, TokenId end) const;
+  uint64_t MassOfList() const;
+  // Lists the best tokens: all of at least this weight and a few more; 0 lists all that have any mass. Returns the
+  // lowest score of the list.
+  float ListFrom(float weight);
+  // Lists the best tokens until they measure `wanted`, or all. ranks_ gets those among which a cut at `wanted` falls;
+  // returns how much of `wanted` these have to make up.
+  enum class Measure : uint8_t { kTokens, kMass };
+  uint64_t ListUntil(uint64_t wanted, Measure measure);
+  // Drops the listed tokens that rank below.
+  void CutBelow(uint64_t rank);
+  TokenId DrawFromAll(double uniform);
 
   std::span<const float> scores_;
   std::span<const float> weights_;
-  uint64_t last_rank_ = 0;  // ranks from here up are kept
-  float least_weight_ = 0;
-  uint64_t kept_mass_ = 0;  // valid once counted_
-  bool counted_ = false;    // whether buckets_ are of these tokens
-  std::array<Bucket, kBuckets> buckets_;
-  std::vector<uint64_t> candidates_;
-  std::vector<uint64_t> chunk_masses_;  // scratch of Draw
+  bool listed_ = false;           // whether list_ is what is kept; else all tokens are
+  std::vector<TokenId> list_;     // ascending
+  std::vector<uint64_t> ranks_;   // scratch of the cuts
+  std::vector<uint64_t> chunks_;  // scratch of DrawFromAll
 };
 
 }  // namespace cachalot::exec

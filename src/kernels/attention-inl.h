@@ -14,7 +14,7 @@ constexpr uint32_t kCopiedDims = 64;  // dimensions of them: the copies stay in 
 // K or V of some tiles, converted to f32.
 struct Copies {
   float cells[kCopiedTiles][kCopiedDims * 16];
-  Tiles<F32Cells> tiles;
+  Tiles<CopiedCells> tiles;
 };
 
 template <class Cells>
@@ -50,40 +50,30 @@ void CopyValues(const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims, Range la
   }
 }
 
-// For the passes after the first: one line that is there already.
-inline Ahead NothingAhead(const Block& b) {
-  Ahead ahead;
-  for (const std::byte*& from : ahead.from) from = reinterpret_cast<const std::byte*>(&b);
-  return ahead;
-}
-
 // Scores of all query vectors over the dimensions [dim, dim + dims), which `tiles` begins with.
 template <class Cells>
-void ScoreDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims, const Ahead& ahead) {
+void ScoreDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, uint32_t dims, const Ahead* ahead) {
   ScoreJob job;
   job.q_stride = b.count;
   job.dims = dims;
   job.resume = dim > 0;
   job.tile_stride = b.count * 16;
-  job.ahead = &ahead;
-  const Ahead none = NothingAhead(b);
+  job.ahead = ahead;
   for (uint32_t i = 0; i < b.count;) {
     job.q = b.q + dim * b.count + i;
     job.scores = b.scores + 16 * i;
     i += ScoreRows<Cells>(b.count - i, job, tiles);
-    job.ahead = &none;
   }
 }
 
 // Adds the values of the part of the dimensions that starts at `dim`, which `tiles` begins with, to all query vectors.
 template <class Cells>
-void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole, const Ahead& ahead) {
+void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole, const Ahead* ahead) {
   ValueJob job;
   job.tile_stride = b.count * 16;
   job.decay_stride = b.count;
   job.dims = b.PartWidth(dim);
-  job.ahead = &ahead;
-  const Ahead none = NothingAhead(b);
+  job.ahead = ahead;
   for (uint32_t i = 0; i < b.count;) {
     uint32_t alike = b.count - i;  // vectors from i on that see the same lanes
     if (!whole) {
@@ -101,44 +91,43 @@ void SumValueDims(Block& b, const Tiles<Cells>& tiles, uint32_t dim, bool whole,
     job.decay = b.decay + i;
     job.out = b.split_out + dim * b.count + i * job.dims;
     i += SumValueRows<Cells>(alike, job, tiles);
-    job.ahead = &none;
   }
 }
 
-// Runs tiles that all query vectors see whole, or one tile of which they see the lanes in lane_begin and lane_end, and
-// none sees more than `lanes`. `next` are the tiles that come after.
+// Runs tiles that all query vectors see whole, or one tile of which they see the lanes in lane_begin and lane_end.
+// `next` are the tiles that come after.
 template <class Cells>
-void RunTiles(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, bool whole, Range lanes) {
-  constexpr uint64_t kCell = sizeof(typename Cells::Cell);
-  Copies copies;
+void RunTilesInPlace(Block& b, const Tiles<Cells>& tiles, const Tiles<Cells>& next, bool whole) {
   Ahead ahead;
-  ahead.step = kTile * kCell;
-  for (uint32_t dim = 0; dim < b.shape->head_dim; dim += b.part_dims) {
-    const uint32_t dims = Least(b.part_dims, b.shape->head_dim - dim);
-    for (uint32_t tile = 0; tile < tiles.count; ++tile) {
-      ahead.from[tile] = reinterpret_cast<const std::byte*>(tiles.values[tile] + dim * kTile);
-    }
-    if (b.copied) {
-      CopyKeys(tiles, dim, dims, copies);
-      ScoreDims(b, copies.tiles, dim, dims, ahead);
-    } else {
-      ScoreDims(b, tiles, dim, dims, ahead);
-    }
+  ahead.step = kTile * sizeof(typename Cells::Cell);
+  for (uint32_t tile = 0; tile < tiles.count; ++tile) {
+    ahead.from[tile] = reinterpret_cast<const std::byte*>(tiles.values[tile]);
+  }
+  ScoreDims(b, tiles, 0, b.shape->head_dim, &ahead);
+  if (!whole) HideLanes(b);
+  SoftmaxTiles(b, tiles.count);
+  ahead.step = tiles.key_stride * sizeof(typename Cells::Cell);
+  for (uint32_t tile = 0; tile < tiles.count; ++tile) {
+    const auto* keys = tile < next.count ? next.keys[tile] : tiles.keys[tile];
+    ahead.from[tile] = reinterpret_cast<const std::byte*>(keys);
+  }
+  SumValueDims(b, tiles, 0, whole, &ahead);
+}
+
+// The same through copies of K, and of V in `lanes`, which are all that any query vector sees.
+template <class Cells>
+void RunCopiedTiles(Block& b, const Tiles<Cells>& tiles, bool whole, Range lanes) {
+  Copies copies;
+  for (uint32_t dim = 0; dim < b.shape->head_dim; dim += kCopiedDims) {
+    const uint32_t dims = Least(kCopiedDims, b.shape->head_dim - dim);
+    CopyKeys(tiles, dim, dims, copies);
+    ScoreDims(b, copies.tiles, dim, dims, nullptr);
   }
   if (!whole) HideLanes(b);
   SoftmaxTiles(b, tiles.count);
-  ahead.step = tiles.key_stride * kCell;
-  for (uint32_t dim = 0; dim < b.shape->head_dim; dim += b.part_dims) {
-    for (uint32_t tile = 0; tile < tiles.count; ++tile) {
-      const auto* keys = tile < next.count ? next.keys[tile] : tiles.keys[tile];
-      ahead.from[tile] = reinterpret_cast<const std::byte*>(keys + dim * tiles.key_stride);
-    }
-    if (b.copied) {
-      CopyValues(tiles, dim, Least(b.part_dims, b.shape->head_dim - dim), lanes, copies);
-      SumValueDims(b, copies.tiles, dim, whole, ahead);
-    } else {
-      SumValueDims(b, tiles, dim, whole, ahead);
-    }
+  for (uint32_t dim = 0; dim < b.shape->head_dim; dim += kCopiedDims) {
+    CopyValues(tiles, dim, Least(kCopiedDims, b.shape->head_dim - dim), lanes, copies);
+    SumValueDims(b, copies.tiles, dim, whole, nullptr);
   }
 }
 
@@ -189,7 +178,11 @@ void AttendBlock(Block& b, const PageView& view) {
       }
       const uint64_t after = position + uint64_t{tiles->count} * kTile;
       FindTiles(b, view, after, any.end, *next);
-      RunTiles(b, *tiles, *next, whole, LanesOf(any, position));
+      if (b.copied) {
+        RunCopiedTiles(b, *tiles, whole, LanesOf(any, position));
+      } else {
+        RunTilesInPlace(b, *tiles, *next, whole);
+      }
       position = after;
       Tiles<Cells>* const done = tiles;
       tiles = next;

@@ -4,7 +4,7 @@
 // Invariant: a row's result depends on its query, its position, the window and the visible K and V: not on the
 //            instruction set, the rows beside it, the block size, where blocks lie, or what invisible positions hold.
 // Cost:      attend reads each visible K and V element once per block of up to 64 (head_dim over 128: 8,192/head_dim)
-//            query vectors of a KV head; about 150 KiB of stack.
+//            query vectors of a KV head; about 130 KiB of stack.
 //
 // Arithmetic. Tiles are 16 and splits 256 absolute positions. Per query row and head, over the visible positions:
 //   tile:  s[t] = fma chain over the head dimension, ascending, from 0;  m' = max(m, max s);  a = exp(m - m');

@@ -352,15 +352,20 @@ TEST_F(ServerTest, AClientThatGoesAwayIsCancelled) {
 }
 
 TEST_F(ServerTest, AClientThatDoesNotReadIsCancelledAndSlowsNobody) {
-#ifdef CACHALOT_CHECKS
-  GTEST_SKIP() << "does not end in minutes under sanitizers, for a reason not yet found; runs in the release build";
-#endif
-  Start(FakeGenerator::Repeating("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"), {.stream_buffer = 64 * 1024});
-  TestClient slow(port_, 4096);
-  slow.Send(PostText("/v1/completions", R"({"prompt":"x","stream":true,"max_tokens":900000})"));
-  generator_->WaitForSubmits(1);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(Complete(R"({"prompt":"x","max_tokens":50})").status, 200);
-  generator_->WaitForCancels(1);
+  FakeGenerator::Options options = FakeGenerator::Repeating("x");
+  options.automatic = false;
+  Start(options, {.stream_buffer = 64 * 1024});
+  TestClient slow(port_, 4096), other(port_);
+  slow.Send(PostText("/v1/completions", R"({"prompt":"x","stream":true})"));
+  const RequestId id = generator_->WaitForSubmits(1)[0].id;
+  engine::StepOutput step;
+  step.tokens.assign(16 * 1024, {.id = id, .token = {.token = 'x'}});
+  // The answer to `other` comes after what the step before it gave is written: no step waits in the server, whose
+  // catching up would make the stream small enough for the buffers of the kernel.
+  while (generator_->cancels() == 0) {
+    generator_->Emit(step);
+    ASSERT_EQ(other.Get("/health").status, 200);
+  }
 }
 
 TEST_F(ServerTest, SilentStreamsGetHeartbeats) {

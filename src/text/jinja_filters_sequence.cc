@@ -186,13 +186,13 @@ Result<Value> Sum(Runtime& rt, CallInput in) {
 Result<Value> Reverse(Runtime& rt, CallInput in) {
   if (in.self.is(Kind::kStr)) return GetSlice(rt, in.self, {}, {}, Value::Int(-1));
   if (LengthOf(in.self)) return IterateReversed(rt, in.self);
+  if (!IsIterable(in.self)) return Invalid("argument must be iterable");
   CACHALOT_ASSIGN_OR_RETURN(std::vector<Value> items, ToVector(rt, in.self));
   std::ranges::reverse(items);
   return rt.List(std::move(items));
 }
 
 Result<Value> Attribute(Runtime& rt, CallInput in) {
-  if (in.self.is(Kind::kUndefined)) return UndefinedError(in.self);
   CACHALOT_ASSIGN_OR_RETURN(const std::string_view name, TextArgument(in, 0));
   CACHALOT_ASSIGN_OR_RETURN(std::optional<Value> found, FindAttribute(rt, in.self, name));
   if (found) return *std::move(found);

@@ -161,7 +161,7 @@ Result<std::optional<Value>> Subscript(Runtime& rt, const Value& object, const V
 }
 
 struct SliceBounds {
-  int64_t start, step, count;
+  int64_t start, stop, step, count;
 };
 
 // A slice index, clamped to the length; `missing` where it is left out.
@@ -189,7 +189,7 @@ Result<SliceBounds> Bounds(int64_t length, const Value& start, const Value& stop
   int64_t count = 0;
   if (stride > 0 && first < last) count = (last - first - 1) / stride + 1;
   if (stride < 0 && last < first) count = (first - last - 1) / -stride + 1;
-  return SliceBounds{first, stride, count};
+  return SliceBounds{first, last, stride, count};
 }
 
 Result<Value> SliceText(Runtime& rt, const StrObject& text, const SliceBounds& bounds) {
@@ -219,7 +219,7 @@ Result<Value> SliceRange(Runtime& rt, const RangeObject& range, const SliceBound
   const bool overflows =
       __builtin_mul_overflow(range.step, bounds.step, &stride) ||
       __builtin_mul_overflow(bounds.start, range.step, &first) || __builtin_add_overflow(first, range.start, &first) ||
-      __builtin_mul_overflow(bounds.count, stride, &stop) || __builtin_add_overflow(stop, first, &stop);
+      __builtin_mul_overflow(bounds.stop, range.step, &stop) || __builtin_add_overflow(stop, range.start, &stop);
   if (overflows) return Invalid("the slice of a range does not fit in 64 bits");
   return rt.Make<RangeObject>(Kind::kRange, first, stop, stride);
 }
@@ -236,6 +236,7 @@ Result<std::optional<Value>> FindAttribute(Runtime& rt, const Value& object, std
       (IsOneOf(name, kObjectAttributes) || (IsContainer(object) && IsOneOf(name, kContainerAttributes)))) {
     return std::optional<Value>(Unsafe(rt, object, name));
   }
+  if (object.is(Kind::kUndefined)) return UndefinedError(object);
   const MethodLookup method = FindMethod(object, name);
   if (method.is_unsafe) return std::optional<Value>(Unsafe(rt, object, name));
   if (method.method != nullptr)
@@ -255,7 +256,6 @@ Result<Value> GetItem(Runtime& rt, const Value& object, const Value& key) {
 }
 
 Result<Value> GetAttribute(Runtime& rt, const Value& object, std::string_view name) {
-  if (object.is(Kind::kUndefined)) return UndefinedError(object);
   CACHALOT_ASSIGN_OR_RETURN(std::optional<Value> attribute, FindAttribute(rt, object, name));
   if (attribute) return *std::move(attribute);
   if (object.is(Kind::kDict)) {

@@ -183,7 +183,7 @@ Result<Value> FormatMap(Runtime& rt, CallInput in) {
 }
 
 Result<Value> Unsupported(Runtime&, CallInput) {
-  return Invalid("the methods casefold, encode, maketrans and translate of str are not supported");
+  return Invalid("the methods encode, maketrans and translate of str are not supported");
 }
 
 }  // namespace
@@ -195,6 +195,7 @@ std::span<const Builtin> TextMethods() {
       {"title", Mapped<ToTitle>},
       {"capitalize", Mapped<Capitalize>},
       {"swapcase", Mapped<SwapCase>},
+      {"casefold", Mapped<FoldCase>},
       {"strip", Strip<Side::kBoth>, 0, {"_"}},
       {"lstrip", Strip<Side::kLeft>, 0, {"_"}},
       {"rstrip", Strip<Side::kRight>, 0, {"_"}},
@@ -209,7 +210,6 @@ std::span<const Builtin> TextMethods() {
       {"join", Join, 1, {"_"}},
       {"format", Format, kAnyArguments},
       {"format_map", FormatMap, 1, {"_"}},
-      {"casefold", Unsupported, kAnyArguments},
       {"encode", Unsupported, kAnyArguments},
       {"maketrans", Unsupported, kAnyArguments},
       {"translate", Unsupported, kAnyArguments},

@@ -175,6 +175,13 @@ std::string SwapCase(std::string_view text) {
   return out;
 }
 
+std::string FoldCase(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  ForEachChar(text, [&](size_t, char32_t c) { AppendMapped(&out, c, kFoldCaseRuns, kFoldCaseFull); });
+  return out;
+}
+
 std::string EscapedCode(char32_t c) {
   const auto code = static_cast<uint32_t>(c);
   if (code < 0x100) return fmt::format("\\x{:02x}", code);

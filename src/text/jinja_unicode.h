@@ -32,6 +32,7 @@ std::string ToLower(std::string_view text);
 std::string ToTitle(std::string_view text);     // str.title
 std::string Capitalize(std::string_view text);  // str.capitalize
 std::string SwapCase(std::string_view text);
+std::string FoldCase(std::string_view text);  // str.casefold
 
 // \xe9, \u20ac or \U0001f600.
 std::string EscapedCode(char32_t c);

@@ -77,7 +77,13 @@ class ServerTestCase(unittest.TestCase):
         return self.post("/v1/completions", fields)
 
     def chat(self, **fields):
-        return self.post("/v1/chat/completions", fields)
+        """The answer; a base model, which says that it has no chat template, skips the test."""
+        status, _, text = self.request("POST", "/v1/chat/completions", fields)
+        answer = json.loads(text)
+        if status == 400 and answer["error"]["code"] == "no_chat_template":
+            self.skipTest(answer["error"]["message"])
+        self.assertEqual(status, 200, text)
+        return answer
 
     def stream(self, path, body):
         """The events of a stream, parsed; the [DONE] at the end is checked and left out."""

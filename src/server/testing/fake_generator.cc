@@ -202,6 +202,11 @@ std::vector<RequestId> FakeGenerator::WaitForCancels(size_t count) {
   return cancels_;
 }
 
+size_t FakeGenerator::cancels() {
+  MutexLock lock(mutex_);
+  return cancels_.size();
+}
+
 size_t FakeGenerator::running() {
   MutexLock lock(mutex_);
   return running_.size() + arrivals_.size();

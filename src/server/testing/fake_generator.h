@@ -51,6 +51,7 @@ class FakeGenerator final : public Generator {
   std::vector<engine::GenerateRequest> WaitForSubmits(size_t count) CACHALOT_EXCLUDES(mutex_);
   std::vector<RequestId> WaitForCancels(size_t count) CACHALOT_EXCLUDES(mutex_);
   size_t running() CACHALOT_EXCLUDES(mutex_);
+  size_t cancels() CACHALOT_EXCLUDES(mutex_);
 
  private:
   struct Choice {
