@@ -30,12 +30,14 @@ struct EngineOptions {
   uint32_t max_sequences = 64;   // that run at once
   uint32_t step_rows = 512;      // most rows of one step: decode rows first, then prefill chunks
   uint32_t prefill_chunk = 512;  // most prefill rows of one sequence in one step
+  bool prefix_cache = true;      // KV outlives its request, and equal prefixes are computed once
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
     f("max-sequences", max_sequences, "Sequences that run at once.");
     f("step-rows", step_rows, "Most rows (tokens) computed in one step.");
     f("prefill-chunk", prefill_chunk, "Most prompt tokens of one sequence computed in one step.");
+    f("prefix-cache", prefix_cache, "Keep KV of finished requests, and compute equal prefixes once.");
   }
 };
 
@@ -51,14 +53,20 @@ struct EngineStats {
   uint32_t waiting_requests = 0;
   uint32_t total_slots = 0;
   uint32_t free_slots = 0;
-  uint32_t promised_slots = 0;
+  uint32_t idle_slots = 0;      // held for later requests only; free as soon as they are needed
+  uint32_t promised_slots = 0;  // that running requests may still take
   uint64_t steps = 0;
   uint64_t prompt_tokens_computed = 0;
+  uint64_t prompt_tokens_cached = 0;  // that were not computed, because their KV was there
+  uint64_t slots_evicted = 0;
   uint64_t tokens_generated = 0;
   uint64_t requests_finished = 0;
   uint64_t requests_rejected = 0;
   uint64_t requests_cancelled = 0;
   uint64_t step_failures = 0;
+
+  // That running requests hold.
+  uint32_t in_use_slots() const { return total_slots - free_slots - idle_slots; }
 };
 
 struct StepOutput {

@@ -1,7 +1,8 @@
-// The engine's private state, shared by engine.cc (arrivals, admission, endings) and step.cc (the transaction).
+// The engine's private state, shared by engine.cc (arrivals, endings), admission.cc and step.cc (the transaction).
 // Threads:   engine thread.
 // Ownership: owns all requests; see engine.h.
-// Invariant: `running` holds requests in the order of their admission; each has a promise for its peak.
+// Invariant: `running` holds requests in the order of their admission; each has a promise for all that it may still
+//            take. Whatever stands in `waiting` holds no KV.
 // Cost:      none.
 #pragma once
 
@@ -22,22 +23,26 @@
 
 namespace cachalot::engine {
 
-// One sequence of a request. The last token of `output` is not in the KV yet: it is the next step's row.
+// One sequence of a request. Its history is the prompt, then `output`, whose last token is not in the KV yet.
 struct Choice {
-  SequenceId sequence;
+  SequenceId sequence{0};  // 0: holds no KV
   std::vector<TokenId> output;
   std::unique_ptr<StopCondition> stop;
   bool finished = false;
 };
 
-// An admitted request. While its prompt is computed it has one choice, whose output is empty; then n.
-struct Running {
-  GenerateRequest request;
-  kv::SlotPromise promise;
-  uint32_t prompt_computed = 0;
+// A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
+// n, forked from the first.
+struct Request {
+  GenerateRequest asked;
   std::vector<Choice> choices;
+  bool forked = false;
+  uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
+  uint32_t overtaken = 0;      // while it waited
+  kv::SlotPromise promise;
 
-  bool in_prefill() const { return prompt_computed < request.prompt.size(); }
+  uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
+  uint32_t open_choices() const;
 };
 
 // A sequence that could run in this step.
@@ -46,37 +51,54 @@ struct Candidate {
   uint32_t choice = 0;
 };
 
+enum class Admission : uint8_t {
+  kAdmitted,
+  kAwaits,  // a running request is computing more of its prompt
+  kNoRoom,
+};
+
+// What a request would need of the pool.
+struct SlotDemand {
+  uint64_t peak = 0;     // in an empty pool
+  uint64_t promise = 0;  // beyond what it would share
+  uint64_t charge = 0;   // promise, and shared slots that nobody uses now
+};
+
 struct Engine::State {
   State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
-        exec::Sampler& sampler_in)
-      : options(options_in),
-        executor(executor_in),
-        memory(memory_in),
-        sampler(sampler_in),
-        kv(kv::GeometryOf(executor_in.layout(), memory_in.slots())),
-        budget(memory_in.slots()) {}
+        exec::Sampler& sampler_in);
 
   // engine.cc
   void TakeCancels(const std::vector<RequestId>& cancels, std::vector<GenerateRequest>* arrivals, StepOutput* out);
   void TakeArrivals(std::vector<GenerateRequest> arrivals, StepOutput* out);
-  std::optional<Rejection> Refuse(const GenerateRequest& request) const;
-  void AdmitWaiting();
-  uint64_t PeakSlotsOf(const GenerateRequest& request) const;
-  uint32_t RunningSequences() const;
-  void Finish(Running& running, uint32_t choice, FinishReason reason, Status error, StepOutput* out);
+  std::optional<Rejection> Refuse(const GenerateRequest& asked) const;
+  void Finish(Request& request, uint32_t choice, FinishReason reason, Status error, StepOutput* out);
   void DropFinished();
   EngineStats Stats() const;
+
+  // admission.cc
+  void AdmitWaiting();
+  Admission TryAdmit(Request& request);
+  SlotDemand DemandOf(const Request& request, const kv::PrefixView& found) const;
+  // The tokens that the first open choice has to have in the KV, and how many of them a hit may skip.
+  std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
+  uint64_t SkippableOf(const Request& request, const Choice& choice) const;
+  void Attach(Request& request, Choice& choice);
+  void AttachParked();
+  void TrimPromise(Request& request);
+  uint32_t RunningSequences() const;
 
   // step.cc
   void RunStep(StepOutput* out);
   void PlanRows();
+  void ListRows();
   exec::Batch BuildBatch();
   void ApplyLogits(const exec::Logits& logits, StepOutput* out);
-  void AdvancePrompt(Running& running, const sched::PlannedRows& planned, const exec::Logits& logits,
+  void AdvancePrompt(Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                      uint32_t first_row, StepOutput* out);
-  void ScorePrompt(const Running& running, const sched::PlannedRows& planned, const exec::Logits& logits,
+  void ScorePrompt(const Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                    uint32_t first_row, StepOutput* out);
-  void SampleNext(Running& running, uint32_t choice, std::span<const float> logits, StepOutput* out);
+  void SampleNext(Request& request, uint32_t choice, std::span<const float> logits, StepOutput* out);
   void FailStep(const Status& error, StepOutput* out);
 
   const EngineOptions options;
@@ -84,18 +106,22 @@ struct Engine::State {
   exec::DeviceMemory& memory;
   exec::Sampler& sampler;
   kv::KvManager kv;
+  const kv::KvGeometry full_part, sliding_part;  // of kv.geometry()
   kv::SlotBudget budget;
-  std::deque<GenerateRequest> waiting;
-  std::vector<Running> running;
+  std::deque<Request> waiting;  // by arrival
+  std::deque<Request> running;
   bool draining = false;
   EngineStats totals;
+  std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs
 
   // Of the step in progress; kept to reuse their memory.
   std::vector<Candidate> candidates;
   std::vector<sched::PlannedRows> plan;  // index: into candidates
-  std::vector<TokenId> step_tokens;
+  std::vector<TokenId> step_tokens;      // rows of the plan, in its order
+  std::vector<kv::Growth> growth;        // per planned sequence
   std::vector<PageTableRef> step_pages;
   std::vector<exec::SequenceRows> step_sequences;
+  std::vector<TokenId> history;  // of HistoryOf
 };
 
 }  // namespace cachalot::engine

@@ -8,102 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "exec/device_memory.h"
-#include "exec/sampler.h"
-#include "exec/testing/fake_executor.h"
-#include "kv/kv_snapshot.h"
+#include "engine/testing/engine_rig.h"
 
 namespace cachalot::engine {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-enum class Device { kCpu, kSimLink };
-
-// An engine over the fake model, and what its clients were told.
-class Rig {
- public:
-  explicit Rig(EngineOptions options = {}, exec::FakeOptions model = {}, uint32_t slots = 256,
-               Device device = Device::kCpu) {
-    const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
-    auto memory = device == Device::kCpu
-                      ? exec::MakeCpuMemory(slot_bytes, slots)
-                      : exec::MakeSimLinkMemory(slot_bytes, slots, {.bytes_per_second = 1e6}, clock_);
-    memory_ = std::move(memory).value();
-    executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_);
-    engine_ = std::make_unique<Engine>(options, *executor_, *memory_, sampler_);
-  }
-
-  StepOutput Step(StepInput input = {}) {
-    input.now = clock_.Now();
-    StepOutput out = engine_->Step(std::move(input));
-    for (const TokenEvent& e : out.tokens) outputs[{e.id, e.choice}].push_back(e.token.token);
-    for (const FinishEvent& e : out.finishes) {
-      EXPECT_FALSE(finishes.contains({e.id, e.choice})) << "two endings of one choice";
-      finishes.emplace(std::pair(e.id, e.choice), e);
-    }
-    const std::vector<std::string> problems = kv::Violations(engine_->Snapshot());
-    EXPECT_TRUE(problems.empty()) << problems.front();
-    EXPECT_TRUE(executor_->violations().empty()) << executor_->violations().front();
-    return out;
-  }
-  StepOutput Arrive(GenerateRequest request) {
-    StepInput input;
-    input.arrivals.push_back(std::move(request));
-    return Step(std::move(input));
-  }
-  StepOutput Cancel(RequestId id) {
-    StepInput input;
-    input.cancels.push_back(id);
-    return Step(std::move(input));
-  }
-  void RunToEnd() {
-    while (!engine_->idle()) Step();
-  }
-
-  Engine& engine() { return *engine_; }
-  exec::FakeExecutor& executor() { return *executor_; }
-
-  std::map<std::pair<RequestId, uint32_t>, std::vector<TokenId>> outputs;
-  std::map<std::pair<RequestId, uint32_t>, FinishEvent> finishes;
-
- private:
-  ManualClock clock_;
-  std::unique_ptr<exec::DeviceMemory> memory_;
-  std::unique_ptr<exec::FakeExecutor> executor_;
-  exec::Sampler sampler_ = exec::FakeSampler();
-  std::unique_ptr<Engine> engine_;
-};
-
-GenerateRequest Request(uint64_t id, std::vector<TokenId> prompt, uint32_t max_tokens) {
-  GenerateRequest request;
-  request.id = RequestId(id);
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0;
-  return request;
-}
-
-std::vector<TokenId> Tokens(uint32_t count, uint64_t seed) {
-  SplitMix64 random(seed);
-  std::vector<TokenId> tokens(count);
-  for (TokenId& t : tokens) t = static_cast<TokenId>(random.Below(1000));
-  return tokens;
-}
-
-// What the request's choice must answer: one token after the other, alone, straight from the model.
-std::vector<TokenId> Expected(const exec::FakeExecutor& model, const GenerateRequest& request, uint32_t choice) {
-  exec::Sampler sampler = exec::FakeSampler();
-  std::vector<TokenId> all = request.prompt, output;
-  while (output.size() < request.max_tokens) {
-    const std::vector<float> logits = model.ExpectedLogits(all);
-    output.push_back(sampler.Sample(request.sampling, {logits, request.prompt, output, choice, all.size()}).token);
-    all.push_back(output.back());
-    if (std::ranges::binary_search(request.end_tokens, output.back())) break;
-  }
-  return output;
-}
 
 TEST(Engine, AnswersWithTheModelsTokensAndEndsAtTheLimit) {
   Rig rig;
@@ -115,7 +26,7 @@ TEST(Engine, AnswersWithTheModelsTokensAndEndsAtTheLimit) {
   EXPECT_EQ(end.reason, FinishReason::kLength);
   EXPECT_EQ(end.prompt_tokens, 40u);
   EXPECT_EQ(end.output_tokens, 25u);
-  EXPECT_EQ(rig.Step().stats.free_slots, 256u);
+  EXPECT_EQ(rig.Step().stats.in_use_slots(), 0u);
 }
 
 TEST(Engine, AnEndTokenEndsAChoiceAndIsItsLastToken) {
@@ -241,7 +152,7 @@ TEST(Engine, ACancelFreesTheBlocksInItsOwnStep) {
   rig.Arrive(request);
   rig.Step();
   const StepOutput out = rig.Cancel(RequestId(1));
-  EXPECT_EQ(out.stats.free_slots, 256u);
+  EXPECT_EQ(out.stats.in_use_slots(), 0u);
   EXPECT_EQ(out.stats.promised_slots, 0u);
   EXPECT_EQ(rig.finishes.size(), 3u);
   EXPECT_TRUE(rig.engine().idle());
@@ -274,10 +185,11 @@ TEST(Engine, AFailedStepEndsItsRequestsAndLeavesTheRestAlone) {
   EXPECT_EQ(end.error.message(), "device lost");
   rig.RunToEnd();
   EXPECT_EQ((rig.outputs[{RequestId(2), 0}]), Expected(rig.executor(), second, 0));
-  EXPECT_EQ(rig.Step().stats.free_slots, 256u);
+  EXPECT_EQ(rig.Step().stats.in_use_slots(), 0u);
 }
 
-// Random arrivals, forks, samplings, cancels and failed runs: whoever finishes got exactly the model's tokens.
+// Random arrivals of prompts that often begin alike, forks, samplings, cancels and failed runs: whoever finishes got
+// exactly the model's tokens.
 class EngineSoak : public testing::TestWithParam<std::tuple<Device, int>> {};
 
 TEST_P(EngineSoak, EveryAnswerIsThatOfTheRequestAlone) {
@@ -291,15 +203,17 @@ TEST_P(EngineSoak, EveryAnswerIsThatOfTheRequestAlone) {
 
   std::map<RequestId, GenerateRequest> requests;
   std::vector<RequestId> cancelled;
+  PromptMaker prompts(random(), 120);
   for (int step = 0; step < 1500; ++step) {
     StepInput input;
     while (below(3) == 0) {
-      GenerateRequest request = Request(requests.size() + 1, Tokens(1 + below(120), random()), below(40));
+      GenerateRequest request = Request(requests.size() + 1, prompts.Next(), below(40));
       request.n = 1 + below(3);
       request.sampling.temperature = below(2) == 0 ? 0.0f : 1.0f;
       request.sampling.seed = random();
       if (below(4) == 0) request.prompt_logprobs = 1;
       if (below(2) == 0) request.end_tokens = {below(1000)};
+      request.scope.salt.low = below(2);
       requests.emplace(request.id, request);
       input.arrivals.push_back(std::move(request));
     }
@@ -311,7 +225,7 @@ TEST_P(EngineSoak, EveryAnswerIsThatOfTheRequestAlone) {
     for (const Rejection& r : rig.Step(std::move(input)).rejections) requests.erase(r.id);
   }
   rig.RunToEnd();
-  EXPECT_EQ(rig.Step().stats.free_slots, 120u);
+  EXPECT_EQ(rig.Step().stats.in_use_slots(), 0u);
 
   uint32_t compared = 0;
   for (const auto& [id, request] : requests) {
@@ -330,6 +244,9 @@ TEST_P(EngineSoak, EveryAnswerIsThatOfTheRequestAlone) {
     }
   }
   EXPECT_GT(compared, 100u);
+  const EngineStats stats = rig.Step().stats;
+  EXPECT_GT(stats.prompt_tokens_cached, 1000u);
+  EXPECT_GT(stats.slots_evicted, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineSoak,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/prefix_scope.h"
 #include "base/sampling.h"
 #include "base/status.h"
 #include "base/stop_condition.h"
@@ -26,6 +27,7 @@ struct GenerateRequest {
   std::vector<TokenId> end_tokens;  // sorted; any of them ends a choice and is its last token
   StopConditionFactory stop;        // empty: none
   int32_t prompt_logprobs = -1;     // -1: none; else logprobs of the prompt's tokens, with that many of the best
+  PrefixScope scope;                // who shares its KV
 };
 
 enum class RejectReason : uint8_t {

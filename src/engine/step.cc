@@ -6,23 +6,26 @@
 namespace cachalot::engine {
 
 void Engine::State::RunStep(StepOutput* out) {
+  AttachParked();
   PlanRows();
   if (plan.empty()) return;
+  ListRows();
 
-  std::vector<kv::Growth> growth;
-  for (const sched::PlannedRows& p : plan) {
-    const Candidate& c = candidates[p.index];
-    growth.push_back({running[c.request].choices[c.choice].sequence, p.rows});
-  }
   Result<kv::StepReservation> reservation = kv.Reserve(growth);
   if (!reservation.ok()) return FailStep(reservation.status(), out);
 
-  if (!reservation->copies().empty()) memory.Wait(memory.CopyWithin(reservation->copies()));
+  if (!reservation->copies().empty()) last_copy = memory.CopyWithin(reservation->copies());
+  if (last_copy) memory.Wait(*std::exchange(last_copy, std::nullopt));
 
   const Result<exec::Logits> logits = executor.Run(BuildBatch());
   if (!logits.ok()) {
     { const kv::StepReservation rolled_back = std::move(reservation).value(); }
     return FailStep(logits.status(), out);
+  }
+  for (size_t i = 0; i < plan.size(); ++i) {
+    kv::SlotPromise& promise = running[candidates[plan[i].index].request].promise;
+    const uint64_t taken = reservation->full_slots_taken()[i];
+    promise.ShrinkTo(promise.slots() - std::min(promise.slots(), taken));
   }
   std::move(reservation).value().Commit();
   ++totals.steps;
@@ -33,14 +36,15 @@ void Engine::State::PlanRows() {
   candidates.clear();
   std::vector<sched::RunnableView> views;
   for (uint32_t r = 0; r < running.size(); ++r) {
-    const Running& request = running[r];
+    const Request& request = running[r];
     for (uint32_t c = 0; c < request.choices.size(); ++c) {
-      if (request.choices[c].finished) continue;
+      const Choice& choice = request.choices[c];
+      if (choice.finished || choice.sequence.value == 0) continue;
       sched::RunnableView view;
       view.index = static_cast<uint32_t>(candidates.size());
-      view.decoding = !request.in_prefill();
-      view.pending_rows = static_cast<uint32_t>(request.request.prompt.size()) - request.prompt_computed;
-      view.logits_everywhere = request.request.prompt_logprobs >= 0;
+      view.pending_rows = static_cast<uint32_t>(request.history_tokens(choice) - kv.Length(choice.sequence));
+      view.decoding = request.forked && view.pending_rows == 1;
+      view.logits_everywhere = request.asked.prompt_logprobs >= 0 && !request.forked;
       views.push_back(view);
       candidates.push_back({r, c});
     }
@@ -49,30 +53,36 @@ void Engine::State::PlanRows() {
   plan = sched::PlanStep(views, {std::min(options.step_rows, limits.rows), options.prefill_chunk, limits.logit_rows});
 }
 
-exec::Batch Engine::State::BuildBatch() {
-  const uint32_t groups = static_cast<uint32_t>(kv.geometry().windows.size());
+// The tokens of the planned rows, in step_tokens, and the growth that they are.
+void Engine::State::ListRows() {
   step_tokens.clear();
-  step_pages.clear();
-  step_sequences.clear();
+  growth.clear();
   size_t rows = 0;
   for (const sched::PlannedRows& p : plan) rows += p.rows;
-  step_tokens.reserve(rows);  // the spans below point into both
-  step_pages.reserve(plan.size() * groups);
+  step_tokens.reserve(rows);  // spans point into it
   for (const sched::PlannedRows& p : plan) {
-    const Running& request = running[candidates[p.index].request];
+    const Request& request = running[candidates[p.index].request];
     const Choice& choice = request.choices[candidates[p.index].choice];
-    const size_t first_token = step_tokens.size(), first_page = step_pages.size();
-    if (request.in_prefill()) {
-      const auto begin = request.request.prompt.begin() + request.prompt_computed;
-      step_tokens.insert(step_tokens.end(), begin, begin + p.rows);
-    } else {
-      step_tokens.push_back(choice.output.back());
+    const std::vector<TokenId>& prompt = request.asked.prompt;
+    const uint64_t first = kv.Length(choice.sequence);
+    const size_t at = step_tokens.size();
+    for (uint64_t i = first; i < first + p.rows; ++i) {
+      step_tokens.push_back(i < prompt.size() ? prompt[i] : choice.output[i - prompt.size()]);
     }
-    for (uint32_t g = 0; g < groups; ++g) step_pages.push_back(kv.Pages(choice.sequence, g));
-    step_sequences.push_back({{step_tokens.data() + first_token, p.rows},
-                              kv.Length(choice.sequence),
-                              {step_pages.data() + first_page, groups},
-                              p.logit_rows});
+    growth.push_back({choice.sequence, p.rows, {step_tokens.data() + at, p.rows}});
+  }
+}
+
+exec::Batch Engine::State::BuildBatch() {
+  const uint32_t groups = static_cast<uint32_t>(kv.geometry().windows.size());
+  step_pages.clear();
+  step_sequences.clear();
+  step_pages.reserve(plan.size() * groups);  // spans point into it
+  for (size_t i = 0; i < plan.size(); ++i) {
+    const size_t first_page = step_pages.size();
+    for (uint32_t g = 0; g < groups; ++g) step_pages.push_back(kv.Pages(growth[i].sequence, g));
+    step_sequences.push_back(
+        {growth[i].ids, kv.Length(growth[i].sequence), {step_pages.data() + first_page, groups}, plan[i].logit_rows});
   }
   return {step_sequences};
 }
@@ -81,29 +91,30 @@ void Engine::State::ApplyLogits(const exec::Logits& logits, StepOutput* out) {
   uint32_t row = 0;
   for (const sched::PlannedRows& p : plan) {
     const Candidate& c = candidates[p.index];
-    Running& request = running[c.request];
-    if (request.in_prefill()) {
+    Request& request = running[c.request];
+    if (!request.forked) {
       AdvancePrompt(request, p, logits, row, out);
-    } else {
+    } else if (p.logit_rows > 0) {
       SampleNext(request, c.choice, logits.row(row), out);
     }
     row += p.logit_rows;
   }
 }
 
-void Engine::State::AdvancePrompt(Running& request, const sched::PlannedRows& planned, const exec::Logits& logits,
+void Engine::State::AdvancePrompt(Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                                   uint32_t first_row, StepOutput* out) {
-  if (request.request.prompt_logprobs >= 0) ScorePrompt(request, planned, logits, first_row, out);
-  request.prompt_computed += planned.rows;
-  totals.prompt_tokens_computed += planned.rows;
-  if (request.in_prefill()) return;
-
+  const GenerateRequest& asked = request.asked;
   const SequenceId prompt = request.choices.front().sequence;
-  for (uint32_t c = 1; c < request.request.n; ++c) request.choices.push_back({kv.Fork(prompt), {}, nullptr, false});
+  if (asked.prompt_logprobs >= 0) ScorePrompt(request, planned, logits, first_row, out);
+  totals.prompt_tokens_computed += planned.rows;
+  if (kv.Length(prompt) < asked.prompt.size()) return;
+
+  request.forked = true;
+  for (uint32_t c = 1; c < asked.n; ++c) request.choices.push_back({kv.Fork(prompt), {}, nullptr, false});
   const std::span<const float> last = logits.row(first_row + planned.logit_rows - 1);
-  for (uint32_t c = 0; c < request.request.n; ++c) {
-    if (request.request.stop) request.choices[c].stop = request.request.stop();
-    if (request.request.max_tokens == 0) {
+  for (uint32_t c = 0; c < asked.n; ++c) {
+    if (asked.stop) request.choices[c].stop = asked.stop();
+    if (asked.max_tokens == 0) {
       Finish(request, c, FinishReason::kLength, OkStatus(), out);
     } else {
       SampleNext(request, c, last, out);
@@ -111,22 +122,23 @@ void Engine::State::AdvancePrompt(Running& request, const sched::PlannedRows& pl
   }
 }
 
-void Engine::State::ScorePrompt(const Running& request, const sched::PlannedRows& planned, const exec::Logits& logits,
+void Engine::State::ScorePrompt(const Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                                 uint32_t first_row, StepOutput* out) {
-  const std::vector<TokenId>& prompt = request.request.prompt;
-  PromptEvent event{request.request.id, request.prompt_computed + 1, {}};
+  const std::vector<TokenId>& prompt = request.asked.prompt;
+  const auto begin = static_cast<uint32_t>(kv.Length(request.choices.front().sequence)) - planned.rows;
+  PromptEvent event{request.asked.id, begin + 1, {}};
   for (uint32_t i = 0; i < planned.rows; ++i) {
-    const uint32_t next = request.prompt_computed + i + 1;
+    const uint32_t next = begin + i + 1;
     if (next == prompt.size()) break;
     event.tokens.push_back(
-        sampler.Score(logits.row(first_row + i), prompt[next], static_cast<uint32_t>(request.request.prompt_logprobs)));
+        sampler.Score(logits.row(first_row + i), prompt[next], static_cast<uint32_t>(request.asked.prompt_logprobs)));
   }
   if (!event.tokens.empty()) out->prompts.push_back(std::move(event));
 }
 
-void Engine::State::SampleNext(Running& request, uint32_t choice_index, std::span<const float> logits,
+void Engine::State::SampleNext(Request& request, uint32_t choice_index, std::span<const float> logits,
                                StepOutput* out) {
-  const GenerateRequest& asked = request.request;
+  const GenerateRequest& asked = request.asked;
   Choice& choice = request.choices[choice_index];
   const uint64_t position = asked.prompt.size() + choice.output.size();
   SampledToken sampled = sampler.Sample(asked.sampling, {logits, asked.prompt, choice.output, choice_index, position});
@@ -145,8 +157,8 @@ void Engine::State::SampleNext(Running& request, uint32_t choice_index, std::spa
 void Engine::State::FailStep(const Status& error, StepOutput* out) {
   ++totals.step_failures;
   for (const sched::PlannedRows& p : plan) {
-    Running& request = running[candidates[p.index].request];
-    for (uint32_t c = 0; c < request.request.n; ++c) Finish(request, c, FinishReason::kError, error, out);
+    Request& request = running[candidates[p.index].request];
+    for (uint32_t c = 0; c < request.asked.n; ++c) Finish(request, c, FinishReason::kError, error, out);
   }
 }
 

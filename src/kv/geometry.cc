@@ -39,6 +39,18 @@ KvGeometry GeometryOf(const KvLayout& layout, uint32_t slots) {
   return geometry;
 }
 
+KvGeometry FullPart(const KvGeometry& geometry) {
+  KvGeometry part = geometry;
+  std::erase_if(part.windows, [](uint32_t window) { return window != 0; });
+  return part;
+}
+
+KvGeometry SlidingPart(const KvGeometry& geometry) {
+  KvGeometry part = geometry;
+  std::erase_if(part.windows, [](uint32_t window) { return window == 0; });
+  return part;
+}
+
 uint64_t SlotsHeld(const KvGeometry& geometry, uint64_t tokens) { return BlocksOfStep(geometry, tokens, tokens, 0); }
 
 uint64_t PeakSlots(const KvGeometry& geometry, uint64_t tokens, uint32_t step_tokens) {

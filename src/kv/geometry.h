@@ -33,6 +33,9 @@ constexpr uint64_t FirstBlockKept(uint32_t window, uint64_t next_row, uint32_t b
 }
 
 KvGeometry GeometryOf(const KvLayout& layout, uint32_t slots);
+// The same with only its groups of full attention, or only the sliding ones.
+KvGeometry FullPart(const KvGeometry& geometry);
+KvGeometry SlidingPart(const KvGeometry& geometry);
 
 // Slots that a sequence of `tokens` holds between steps, windows respected.
 uint64_t SlotsHeld(const KvGeometry& geometry, uint64_t tokens);

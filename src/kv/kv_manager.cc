@@ -3,223 +3,102 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/check.h"
 #include "kv/kv_snapshot.h"
-#include "kv/page_table.h"
-#include "kv/slot_pool.h"
+#include "kv/kv_state.h"
 
 namespace cachalot::kv {
-namespace {
 
-struct Sequence {
-  SequenceId id;
-  uint64_t length = 0;
-  uint32_t step_tokens = 0;  // of the open reservation
-  bool in_step = false;
-  std::vector<PageTable> tables;  // one per layer group
-};
-
-// A tail that the open reservation moved to a slot of its own.
-struct MovedTail {
-  const PageTable* table;
-  SlotId original;
-};
-
-}  // namespace
-
-struct KvManager::State {
-  explicit State(KvGeometry g) : geometry(std::move(g)), pool(geometry.slots), unshared(geometry.slots, 0) {}
-
-  KvGeometry geometry;
-  SlotPool pool;
-  std::vector<std::unique_ptr<Sequence>> live;   // ascending by id
-  std::vector<std::unique_ptr<Sequence>> spare;  // freed: empty tables that keep their capacity
-  uint64_t next_id = 1;
-
-  bool open = false;             // whether a reservation is
-  std::vector<Sequence*> grown;  // by it, in order
-  std::vector<BlockCopy> copies;
-  std::vector<MovedTail> moved;  // one per copy
-
-  std::vector<uint32_t> unshared;  // scratch of SlotsNeeded, by slot: references that a step will move away
-  std::vector<SlotId> touched;     // scratch: where it is not zero
-
-  auto Find(SequenceId id) const {
-    return std::lower_bound(live.begin(), live.end(), id,
-                            [](const auto& s, SequenceId wanted) { return s->id < wanted; });
-  }
-
-  Sequence& At(SequenceId id) const {
-    const auto found = Find(id);
-    CACHALOT_CHECK(found != live.end() && (*found)->id == id);
-    return **found;
-  }
-
-  uint64_t FreshBlocks(const Sequence& sequence, uint32_t tokens) const {
-    return BlocksFor(sequence.length + tokens, geometry.block_tokens) -
-           BlocksFor(sequence.length, geometry.block_tokens);
-  }
-
-  bool WritesTail(const Sequence& sequence, uint32_t tokens) const {
-    return tokens > 0 && sequence.length % geometry.block_tokens != 0;
-  }
-
-  // Exact also where several sequences leave the same tail: the last one to own it keeps it.
-  uint64_t SlotsNeeded(std::span<const Growth> growth) {
-    uint64_t needed = 0;
-    for (const Growth& g : growth) {
-      const Sequence& sequence = At(g.sequence);
-      needed += FreshBlocks(sequence, g.tokens) * sequence.tables.size();
-      if (!WritesTail(sequence, g.tokens)) continue;
-      for (const PageTable& table : sequence.tables) {
-        const SlotId tail = table.tail();
-        if (pool.references(tail) - unshared[tail.value] < 2) continue;
-        ++needed;
-        ++unshared[tail.value];
-        touched.push_back(tail);
-      }
-    }
-    for (const SlotId slot : touched) unshared[slot.value] = 0;
-    touched.clear();
-    return needed;
-  }
-
-  void Grow(Sequence& sequence, uint32_t tokens) {
-    const uint64_t end = BlocksFor(sequence.length + tokens, geometry.block_tokens);
-    CACHALOT_CHECK(end <= kMaxSequenceBlocks);
-    for (PageTable& table : sequence.tables) {
-      if (WritesTail(sequence, tokens) && pool.references(table.tail()) > 1) {
-        copies.push_back(table.UnshareTail());
-        moved.push_back({&table, copies.back().from});
-      }
-      while (table.end_block() < end) table.Append();
-    }
-    sequence.step_tokens = tokens;
-    grown.push_back(&sequence);
-  }
-
-  // In the reverse order of Grow, so that the free list too is as it was.
-  void UndoGrow(Sequence& sequence) {
-    const uint64_t end = BlocksFor(sequence.length, geometry.block_tokens);
-    for (auto table = sequence.tables.rbegin(); table != sequence.tables.rend(); ++table) {
-      while (table->end_block() > end) table->PopBack();
-      if (moved.empty() || moved.back().table != &*table) continue;
-      table->ShareTailAgain(moved.back().original);
-      moved.pop_back();
-    }
-  }
-
-  void KeepGrowth(Sequence& sequence) {
-    sequence.length += sequence.step_tokens;
-    for (size_t group = 0; group < sequence.tables.size(); ++group) {
-      sequence.tables[group].DropBefore(
-          FirstBlockKept(geometry.windows[group], sequence.length, geometry.block_tokens));
-    }
-  }
-
-  void EndStep() {
-    for (Sequence* sequence : grown) {
-      sequence->step_tokens = 0;
-      sequence->in_step = false;
-    }
-    grown.clear();
-    copies.clear();
-    moved.clear();
-    open = false;
-  }
-
-  KvSnapshot Snapshot() const;
-};
-
-StepReservation::StepReservation(StepReservation&& other) noexcept : manager_(std::exchange(other.manager_, nullptr)) {}
-
-StepReservation::~StepReservation() {
-  if (manager_ != nullptr) manager_->RollBack();
+KvManager::State::State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy)
+    : geometry(std::move(geometry_in)),
+      pool(geometry.slots),
+      unshared(geometry.slots, 0),
+      block_slots(geometry.windows.size(), kNoSlot) {
+  CACHALOT_CHECK(geometry.block_tokens > 0 && !geometry.windows.empty());
+  if (policy != nullptr) index = std::make_unique<PrefixIndex>(geometry, pool, std::move(policy));
 }
 
-std::span<const BlockCopy> StepReservation::copies() const {
-  CACHALOT_CHECK(manager_ != nullptr);
-  return manager_->state_->copies;
-}
-
-void StepReservation::Commit() && {
-  CACHALOT_CHECK(manager_ != nullptr);
-  std::exchange(manager_, nullptr)->Commit();
-}
-
-KvManager::KvManager(KvGeometry geometry) : state_(std::make_unique<State>(std::move(geometry))) {
-  CACHALOT_CHECK(state_->geometry.block_tokens > 0 && !state_->geometry.windows.empty());
-}
+KvManager::KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy)
+    : state_(std::make_unique<State>(std::move(geometry), std::move(policy))) {}
 
 KvManager::~KvManager() { CACHALOT_CHECK(!state_->open); }
 
 const KvGeometry& KvManager::geometry() const { return state_->geometry; }
-
 uint32_t KvManager::free_slots() const { return state_->pool.free_count(); }
+uint32_t KvManager::available_slots() const { return state_->pool.free_count() + state_->pool.idle_count(); }
+uint32_t KvManager::full_slots_in_use() const { return state_->pool.in_use(SlotUse::kFull); }
+uint64_t KvManager::evicted_slots() const { return state_->index == nullptr ? 0 : state_->index->evicted_slots(); }
 
-SequenceId KvManager::Create() {
+void KvManager::SetNow(Nanos now) {
+  if (state_->index != nullptr) state_->index->SetNow(now);
+}
+
+Sequence& KvManager::State::At(SequenceId id) const {
+  const auto found =
+      std::lower_bound(live.begin(), live.end(), id, [](const auto& s, SequenceId wanted) { return s->id < wanted; });
+  CACHALOT_CHECK(found != live.end() && (*found)->id == id);
+  return **found;
+}
+
+SequenceId KvManager::Create(const PrefixScope& scope) {
   State& state = *state_;
+  CACHALOT_CHECK(!state.open);
   std::unique_ptr<Sequence> sequence;
   if (state.spare.empty()) {
     sequence = std::make_unique<Sequence>();
     sequence->tables.reserve(state.geometry.windows.size());
-    for (size_t i = 0; i < state.geometry.windows.size(); ++i) sequence->tables.emplace_back(state.pool);
+    for (const uint32_t window : state.geometry.windows) {
+      sequence->tables.emplace_back(state.pool, window == 0 ? SlotUse::kFull : SlotUse::kSliding);
+    }
   } else {
     sequence = std::move(state.spare.back());
     state.spare.pop_back();
   }
   sequence->id = SequenceId(state.next_id++);
   sequence->length = 0;
+  sequence->scope = scope;
+  sequence->turn = 0;
+  if (state.index != nullptr) {
+    sequence->cursor = &state.index->root();
+    state.index->Enter(*sequence->cursor);
+  }
   state.live.push_back(std::move(sequence));
   return state.live.back()->id;
 }
 
 SequenceId KvManager::Fork(SequenceId parent_id) {
-  CACHALOT_CHECK(!state_->open);
-  const Sequence& parent = state_->At(parent_id);
-  Sequence& child = state_->At(Create());
+  State& state = *state_;
+  CACHALOT_CHECK(!state.open);
+  const SequenceId child_id = Create(state.At(parent_id).scope);
+  const Sequence& parent = state.At(parent_id);
+  Sequence& child = state.At(child_id);
   child.length = parent.length;
+  child.turn = parent.turn;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
-  return child.id;
+  if (state.index != nullptr) {
+    child.unsealed = parent.unsealed;
+    state.index->Enter(*parent.cursor);
+    state.index->Leave(*std::exchange(child.cursor, parent.cursor));
+  }
+  return child_id;
 }
 
 void KvManager::Free(SequenceId id) {
-  CACHALOT_CHECK(!state_->open);
-  Sequence& sequence = state_->At(id);
-  for (PageTable& table : sequence.tables) table.Clear();
-  const auto at = state_->live.begin() + (state_->Find(id) - state_->live.cbegin());
-  state_->spare.push_back(std::move(*at));
-  state_->live.erase(at);
+  State& state = *state_;
+  CACHALOT_CHECK(!state.open);
+  Sequence& sequence = state.At(id);
+  if (state.index != nullptr) {
+    state.SealShort(sequence);
+    state.Withdraw(sequence);
+  }
+  state.DropTables(sequence);
+  if (state.index != nullptr) state.index->Leave(*std::exchange(sequence.cursor, nullptr));
+  const auto at = std::ranges::find_if(state.live, [&](const auto& s) { return s.get() == &sequence; });
+  state.spare.push_back(std::move(*at));
+  state.live.erase(at);
 }
 
 uint64_t KvManager::Length(SequenceId sequence) const { return state_->At(sequence).length; }
-
-uint32_t KvManager::SlotsToGrow(SequenceId sequence, uint32_t tokens) const {
-  CACHALOT_CHECK(!state_->open);
-  const Growth growth{sequence, tokens};
-  const uint64_t needed = state_->SlotsNeeded({&growth, 1});
-  return static_cast<uint32_t>(std::min<uint64_t>(needed, UINT32_MAX));
-}
-
-Result<StepReservation> KvManager::Reserve(std::span<const Growth> growth) {
-  State& state = *state_;
-  CACHALOT_CHECK(!state.open);
-  const uint64_t needed = state.SlotsNeeded(growth);
-  if (needed > state.pool.free_count()) {
-    return Overloaded(fmt::format("KV pool: the step needs {} slots; {} of {} are free", needed,
-                                  state.pool.free_count(), state.pool.slots()));
-  }
-  state.open = true;
-  for (const Growth& g : growth) {
-    Sequence& sequence = state.At(g.sequence);
-    CACHALOT_CHECK(!sequence.in_step);
-    sequence.in_step = true;
-    state.Grow(sequence, g.tokens);
-  }
-  return StepReservation(this);
-}
 
 PageTableRef KvManager::Pages(SequenceId sequence, uint32_t group) const {
   const Sequence& found = state_->At(sequence);
@@ -227,46 +106,131 @@ PageTableRef KvManager::Pages(SequenceId sequence, uint32_t group) const {
   return found.tables[group].Ref();
 }
 
-void KvManager::Commit() {
-  for (Sequence* sequence : state_->grown) state_->KeepGrowth(*sequence);
-  state_->EndStep();
-  CACHALOT_DCHECK(Violations(Snapshot()).empty());
+PrefixView KvManager::Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const {
+  State& state = *state_;
+  if (state.index == nullptr) return {};
+  const PrefixMatch match = state.index->Find(scope, tokens, limit);
+  PrefixView view{.tokens = match.tokens, .awaited = match.awaited};
+  for (const PrefixNode* node = match.node; node->parent != nullptr; node = node->parent) {
+    for (uint32_t group = 0; group < state.groups(); ++group) {
+      if (state.geometry.windows[group] != 0) continue;
+      ++view.full_slots;
+      if (state.pool.references(SlotId(node->slots[group])) == 1) ++view.idle_full_slots;
+    }
+  }
+  return view;
 }
 
-void KvManager::RollBack() {
-  for (auto sequence = state_->grown.rbegin(); sequence != state_->grown.rend(); ++sequence) {
-    state_->UndoGrow(**sequence);
+AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens, uint64_t limit) {
+  State& state = *state_;
+  Sequence& sequence = state.At(id);
+  CACHALOT_CHECK(!state.open && sequence.length == 0 && sequence.announced == 0);
+  state.copies.clear();
+  if (state.index == nullptr) return {};
+  const PrefixMatch match = state.index->Find(sequence.scope, tokens, limit);
+  state.StartAt(sequence, match);
+  if (match.partial != nullptr && !state.CopyPartial(sequence, match, tokens)) {
+    // Without room for the copy, its tokens are computed again.
+    const uint64_t whole = match.tokens - match.tokens % state.geometry.block_tokens;
+    state.DropTables(sequence);
+    state.StartAt(sequence, state.index->Find(sequence.scope, tokens, whole));
   }
-  state_->EndStep();
-  CACHALOT_DCHECK(Violations(Snapshot()).empty());
+  state.index->Announce(*sequence.cursor, sequence.scope,
+                        tokens.subspan(uint64_t{sequence.cursor->end_block()} * state.geometry.block_tokens), id,
+                        &sequence.ahead);
+  sequence.announced = tokens.size();
+  return {sequence.length, state.copies};
+}
+
+// Gives the sequence the whole blocks of the match, shared.
+void KvManager::State::StartAt(Sequence& sequence, const PrefixMatch& match) {
+  path.clear();
+  for (PrefixNode* node = match.node; node->parent != nullptr; node = node->parent) path.push_back(node);
+  const uint64_t tokens = match.tokens;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    PageTable& table = sequence.tables[group];
+    table.StartAt(static_cast<uint32_t>(FirstBlockKept(geometry.windows[group], tokens, geometry.block_tokens)));
+    for (uint64_t block = table.first_block(); block < path.size(); ++block) {
+      table.AppendShared(SlotId(path[path.size() - 1 - block]->slots[group]));
+    }
+  }
+  for (PrefixNode* node : path) index->Touch(*node);  // the last block first, so that tails leave first
+  sequence.turn = match.node->parent == nullptr ? 0 : match.node->turn + 1;
+  sequence.length = path.size() * geometry.block_tokens;
+  index->Enter(*match.node);
+  index->Leave(*std::exchange(sequence.cursor, match.node));
+}
+
+void KvManager::State::DropTables(Sequence& sequence) {
+  for (uint32_t group = 0; group < groups(); ++group) {
+    PageTable& table = sequence.tables[group];
+    while (table.count() > 0) {
+      const SlotId slot = table.tail();
+      table.PopBack();
+      if (index != nullptr && geometry.windows[group] != 0) index->OnReleased(slot.value);
+    }
+    table.Clear();
+  }
+}
+
+// Takes fresh slots for the block that the match ends in, to be filled from the block found.
+bool KvManager::State::CopyPartial(Sequence& sequence, const PrefixMatch& match, std::span<const TokenId> tokens) {
+  PrefixNode& source = *match.partial;
+  index->Pin(source);
+  if (!MakeFree(groups())) {
+    index->Unpin(source);
+    return false;
+  }
+  index->Touch(source);
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const SlotId from = source.written > 0 ? At(source.writer).tables[group].tail() : SlotId(source.slots[group]);
+    sequence.tables[group].Append();
+    copies.push_back({from, sequence.tables[group].tail()});
+  }
+  index->Unpin(source);
+  sequence.unsealed.assign(tokens.begin() + static_cast<ptrdiff_t>(sequence.length),
+                           tokens.begin() + static_cast<ptrdiff_t>(match.tokens));
+  sequence.length = match.tokens;
+  return true;
+}
+
+EntryInfo KvManager::State::InfoOf(const Sequence& sequence, uint64_t position) const {
+  return {.slots = groups(), .position = position, .turn = sequence.turn};
+}
+
+// Its unfilled block, whose tokens nobody will add to any more, can be found from now on.
+void KvManager::State::SealShort(Sequence& sequence) {
+  PrefixNode* last = sequence.cursor;
+  CloseOpen(sequence);
+  const bool own = std::ranges::all_of(
+      sequence.tables, [&](const PageTable& table) { return table.count() > 0 && pool.references(table.tail()) == 1; });
+  if (!sequence.unsealed.empty() && own) {
+    for (uint32_t g = 0; g < groups(); ++g) block_slots[g] = sequence.tables[g].tail().value;
+    const PrefixKey key = index->KeyOf(sequence.scope, last->end_block(), sequence.unsealed);
+    PrefixNode* const node = index->Seal(*last, key, block_slots, InfoOf(sequence, sequence.length));
+    if (node != nullptr) last = node;
+  }
+  if (sequence.length > 0) index->MarkResume(*last);
+  sequence.unsealed.clear();
+}
+
+void KvManager::State::CloseOpen(Sequence& sequence) {
+  if (sequence.open != nullptr) index->Withdraw(*std::exchange(sequence.open, nullptr), sequence.id);
+}
+
+void KvManager::State::Withdraw(Sequence& sequence) {
+  for (auto node = sequence.ahead.rbegin(); node != sequence.ahead.rend(); ++node) index->Withdraw(**node, sequence.id);
+  sequence.ahead.clear();
+  sequence.announced = 0;
+}
+
+bool KvManager::State::MakeFree(uint64_t slots) {
+  while (pool.free_count() < slots) {
+    if (index == nullptr || !index->EvictOne()) return false;
+  }
+  return true;
 }
 
 KvSnapshot KvManager::Snapshot() const { return state_->Snapshot(); }
-
-KvSnapshot KvManager::State::Snapshot() const {
-  KvSnapshot snapshot;
-  snapshot.geometry = geometry;
-  snapshot.references.reserve(pool.slots());
-  for (uint32_t slot = 0; slot < pool.slots(); ++slot) snapshot.references.push_back(pool.references(SlotId(slot)));
-  snapshot.free.assign(pool.free_list().begin(), pool.free_list().end());
-  for (const BlockCopy& copy : copies) snapshot.reserved.push_back(copy.to);
-  for (const auto& sequence : live) {
-    KvSnapshot::Sequence& out = snapshot.sequences.emplace_back();
-    out.id = sequence->id;
-    out.length = sequence->length;
-    out.reserved_tokens = sequence->step_tokens;
-    const uint64_t committed_end = BlocksFor(sequence->length, geometry.block_tokens);
-    for (const PageTable& table : sequence->tables) {
-      const PageTableRef pages = table.Ref();
-      KvSnapshot::Table& listed = out.tables.emplace_back();
-      listed.first_block = pages.first_block;
-      for (uint32_t i = 0; i < pages.slot_count; ++i) {
-        listed.slots.push_back(SlotId(pages.slots[i]));
-        if (pages.first_block + i >= committed_end) snapshot.reserved.push_back(SlotId(pages.slots[i]));
-      }
-    }
-  }
-  return snapshot;
-}
 
 }  // namespace cachalot::kv

@@ -1,9 +1,10 @@
-// KvManager gives sequences their blocks: page tables, growth, forks with copy-on-write, sliding windows. Arithmetic
-// only: it never sees a tensor.
+// KvManager gives sequences their blocks: page tables, growth, forks with copy-on-write, sliding windows, and the
+// blocks of earlier prompts that begin alike. Arithmetic only: it never sees a tensor.
 // Threads:   owned by the engine thread; no method may be called from another.
-// Ownership: owns the slot pool and every page table. A StepReservation must end before the manager does.
-// Invariant: free + reserved + referenced slots == all slots; a slot's reference count is the number of page-table
-//            entries that name it; a block that two sequences share is never written.
+// Ownership: owns the slot pool, every page table and the prefix index. A StepReservation must end before the manager.
+// Invariant: free + idle + in-use slots == all slots, where idle ones are held by the index alone and can be evicted; a
+//            slot's reference count is the number of page-table entries that name it, plus one if the index lists it; a
+//            block that two hold is never written.
 // Cost:      O(blocks touched); no heap allocation per block in steady state.
 #pragma once
 
@@ -13,9 +14,12 @@
 #include <vector>
 
 #include "base/block_copy.h"
+#include "base/clock.h"
 #include "base/ids.h"
 #include "base/page_view.h"
+#include "base/prefix_scope.h"
 #include "base/status.h"
+#include "kv/eviction.h"
 #include "kv/geometry.h"
 
 namespace cachalot::kv {
@@ -27,6 +31,20 @@ class KvManager;
 struct Growth {
   SequenceId sequence;
   uint32_t tokens = 0;
+  std::span<const TokenId> ids;  // the tokens; may be empty where there is no prefix index
+};
+
+// What is resident of a prompt.
+struct PrefixView {
+  uint64_t tokens = 0;           // that need not be computed
+  uint64_t awaited = 0;          // that will not have to be once running sequences have come that far; >= tokens
+  uint64_t full_slots = 0;       // of full attention that would be shared
+  uint64_t idle_full_slots = 0;  // of them: those that nobody uses now
+};
+
+struct AttachedPrefix {
+  uint64_t tokens = 0;                // the sequence's length
+  std::span<const BlockCopy> copies;  // to be started before anything else is; valid until the next call
 };
 
 // The blocks of one step: page tables already show them, so that the step can run. Commit makes the growth last;
@@ -39,7 +57,9 @@ class StepReservation {
 
   // Copies that must be done before the step runs (copy-on-write of shared, unfilled tails).
   std::span<const BlockCopy> copies() const;
-  // Lengths grow; blocks that left their window are released.
+  // Slots of full attention taken, per growth.
+  std::span<const uint32_t> full_slots_taken() const;
+  // Lengths grow; filled blocks are sealed, and shared with equal ones; blocks that left their window are released.
   void Commit() &&;
 
  private:
@@ -50,17 +70,30 @@ class StepReservation {
 
 class KvManager {
  public:
-  explicit KvManager(KvGeometry geometry);
+  // Without a policy nothing outlives its sequence and nothing is found again.
+  explicit KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy = nullptr);
   ~KvManager();
 
   const KvGeometry& geometry() const;
   uint32_t free_slots() const;
+  // Free, or idle and thus free as soon as it is needed.
+  uint32_t available_slots() const;
+  // Slots of full attention that some sequence holds.
+  uint32_t full_slots_in_use() const;
+  uint64_t evicted_slots() const;
+  // The time that the eviction policy sees, until the next call.
+  void SetNow(Nanos now);
 
-  // An empty sequence.
-  SequenceId Create();
+  // An empty sequence. Its blocks are found by those whose scope says so.
+  SequenceId Create(const PrefixScope& scope = {});
+  // What is resident of these tokens, at most `limit`.
+  PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
+  // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and
+  // lets others wait for the rest. Requires that no reservation is open.
+  AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit);
   // A sequence with the parent's tokens, sharing all its blocks. Requires that no reservation is open.
   SequenceId Fork(SequenceId parent);
-  // Drops the sequence's references. Requires that no reservation is open.
+  // Drops the sequence's references; its blocks stay in the index. Requires that no reservation is open.
   void Free(SequenceId sequence);
 
   // Tokens committed.
@@ -68,8 +101,8 @@ class KvManager {
   // Free slots that growing by `tokens` would take now, copy-on-write included. Requires that no reservation is open.
   uint32_t SlotsToGrow(SequenceId sequence, uint32_t tokens) const;
 
-  // Reserves the growth of all sequences together, or nothing: kOverloaded with needed and free. One reservation may
-  // be open at a time; each sequence at most once in `growth`.
+  // Reserves the growth of all sequences together, evicting what must go, or nothing: kOverloaded with numbers. One
+  // reservation may be open at a time; each sequence at most once in `growth`.
   Result<StepReservation> Reserve(std::span<const Growth> growth);
 
   // The sequence's blocks in one group, an open reservation's included. Valid until the next call that changes it.

@@ -1,8 +1,11 @@
 #include "kv/kv_snapshot.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
+
+#include "kv/kv_state.h"
 
 namespace cachalot::kv {
 namespace {
@@ -26,8 +29,10 @@ class Inspection {
       }
       InspectSequence(snapshot_.sequences[i]);
     }
+    InspectNodes();
     InspectSlots();
     InspectReserved();
+    InspectIdle();
     return std::move(problems_);
   }
 
@@ -92,6 +97,83 @@ class Inspection {
     }
   }
 
+  bool Listed(const KvSnapshot::Node& node) const {
+    return std::ranges::any_of(node.slots, [](uint32_t slot) { return slot != kNoSlot; });
+  }
+
+  void InspectNodes() {
+    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) {
+      const KvSnapshot::Node& node = snapshot_.nodes[i];
+      if (node.id >= at_.size()) at_.resize(node.id + 1);
+      at_[node.id] = i;
+      parent_.push_back(i == 0 ? 0 : at_[node.parent]);
+      listed_children_.push_back(0);
+      if (i > 0 && Listed(node)) ++listed_children_[parent_[i]];
+      InspectNodeSlots(node);
+    }
+    std::vector<uint32_t> cursors(snapshot_.nodes.size(), 0), covers(snapshot_.nodes.size(), 0);
+    for (const KvSnapshot::Sequence& sequence : snapshot_.sequences) {
+      if (!snapshot_.nodes.empty()) ++cursors[at_[sequence.cursor]];
+    }
+    const uint32_t widest = std::ranges::max(snapshot_.geometry.windows);
+    for (size_t i = 1; i < snapshot_.nodes.size(); ++i) {
+      const KvSnapshot::Node& node = snapshot_.nodes[i];
+      if (!node.resume) continue;
+      const uint32_t block_tokens = snapshot_.geometry.block_tokens;
+      const uint64_t first = FirstBlockKept(widest, uint64_t{node.block} * block_tokens + node.tokens, block_tokens);
+      for (size_t at = i; at != 0 && snapshot_.nodes[at].block >= first; at = parent_[at]) ++covers[at];
+    }
+    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) {
+      const KvSnapshot::Node& node = snapshot_.nodes[i];
+      if (node.cursors != cursors[i]) Add("node {} counts {} cursors of {}", node.id, node.cursors, cursors[i]);
+      if (node.covers != covers[i]) Add("node {} counts {} covers of {}", node.id, node.covers, covers[i]);
+      const bool rank = i > 0 && Listed(node) && node.cursors == 0 && listed_children_[i] == 0;
+      if (node.ranked != rank) Add("node {} is {}ranked", node.id, node.ranked ? "" : "not ");
+      if (i > 0 && !Listed(node) && node.cursors == 0 && node.writer.value == 0 &&
+          std::ranges::count(parent_, i) == 0) {
+        Add("node {} is there for nothing", node.id);
+      }
+    }
+  }
+
+  void InspectNodeSlots(const KvSnapshot::Node& node) {
+    for (size_t group = 0; group < node.slots.size(); ++group) {
+      if (node.slots[group] == kNoSlot) continue;
+      const SlotId slot(node.slots[group]);
+      if (!Known(slot, "the index")) continue;
+      ++entries_[slot.value];
+      const Content content{group, node.block};
+      if (content_[slot.value] && content_[slot.value] != content) {
+        Add("slot {} is listed as block {} of group {}, and is another", slot.value, content.block, group);
+      }
+      content_[slot.value] = content;
+    }
+  }
+
+  void InspectIdle() {
+    uint32_t idle = 0, full_in_use = 0;
+    std::vector<uint8_t> counted(snapshot_.geometry.slots, 0);
+    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) {
+      const KvSnapshot::Node& node = snapshot_.nodes[i];
+      for (size_t group = 0; group < node.slots.size(); ++group) {
+        if (node.slots[group] == kNoSlot || snapshot_.references[node.slots[group]] != 1) continue;
+        ++idle;
+        const bool evictable = snapshot_.geometry.windows[group] == 0 ? node.ranked || listed_children_[i] > 0
+                                                                      : node.covers > 0 || node.loose || node.ranked;
+        if (!evictable) Add("slot {} of node {} is idle and nothing will evict it", node.slots[group], node.id);
+        counted[node.slots[group]] = 1;
+      }
+    }
+    for (uint32_t slot = 0; slot < snapshot_.geometry.slots; ++slot) {
+      const bool full = content_[slot] && snapshot_.geometry.windows[content_[slot]->group] == 0;
+      if (full && counted[slot] == 0) ++full_in_use;
+    }
+    if (idle != snapshot_.idle) Add("{} slots are idle, the pool counts {}", idle, snapshot_.idle);
+    if (full_in_use != snapshot_.full_in_use) {
+      Add("{} slots of full attention are in use, the pool counts {}", full_in_use, snapshot_.full_in_use);
+    }
+  }
+
   void InspectSlots() {
     std::vector<uint32_t> free(snapshot_.geometry.slots, 0);
     for (const SlotId slot : snapshot_.free) {
@@ -124,10 +206,70 @@ class Inspection {
   std::vector<uint32_t> entries_;                // page-table entries that name the slot
   std::vector<std::optional<Content>> content_;  // what they say it holds
   std::vector<uint8_t> growing_;                 // whether a sequence with a reservation names it
+  std::vector<size_t> at_;                       // by node id: where it stands in snapshot.nodes
+  std::vector<size_t> parent_;                   // by place: its parent's
+  std::vector<uint32_t> listed_children_;        // by place
   std::vector<std::string> problems_;
 };
 
+void AddNode(const PrefixNode& node, uint32_t groups, KvSnapshot* snapshot) {
+  snapshot->nodes.push_back({.id = node.id,
+                             .parent = node.parent == nullptr ? node.id : node.parent->id,
+                             .block = node.block,
+                             .tokens = node.count,
+                             .cursors = node.cursors,
+                             .writer = node.writer,
+                             .resume = node.resume,
+                             .covers = node.covers,
+                             .ranked = node.ranked,
+                             .loose = node.loose_hook.is_linked(),
+                             .slots = {node.slots, node.slots + groups}});
+}
+
+// Parents before children, without recursion: chains are as long as contexts.
+void AddNodes(const PrefixNode& root, uint32_t groups, KvSnapshot* snapshot) {
+  std::vector<const PrefixNode*> pending = {&root};
+  while (!pending.empty()) {
+    const PrefixNode& node = *pending.back();
+    pending.pop_back();
+    AddNode(node, groups, snapshot);
+    for (const PrefixNode& child : node.children) pending.push_back(&child);
+  }
+}
+
 }  // namespace
+
+KvSnapshot KvManager::State::Snapshot() const {
+  KvSnapshot snapshot;
+  snapshot.geometry = geometry;
+  snapshot.references.reserve(pool.slots());
+  for (uint32_t slot = 0; slot < pool.slots(); ++slot) snapshot.references.push_back(pool.references(SlotId(slot)));
+  snapshot.free.assign(pool.free_list().begin(), pool.free_list().end());
+  snapshot.idle = pool.idle_count();
+  snapshot.full_in_use = pool.in_use(SlotUse::kFull);
+  if (open) {
+    for (const BlockCopy& copy : copies) snapshot.reserved.push_back(copy.to);
+  }
+  for (const auto& sequence : live) {
+    KvSnapshot::Sequence& out = snapshot.sequences.emplace_back();
+    out.id = sequence->id;
+    out.length = sequence->length;
+    out.reserved_tokens = sequence->step_tokens;
+    if (index != nullptr) out.cursor = sequence->cursor->id;
+    const uint64_t committed_end = BlocksFor(sequence->length, geometry.block_tokens);
+    for (const PageTable& table : sequence->tables) {
+      const PageTableRef pages = table.Ref();
+      KvSnapshot::Table& listed = out.tables.emplace_back();
+      listed.first_block = pages.first_block;
+      for (uint32_t i = 0; i < pages.slot_count; ++i) {
+        listed.slots.push_back(SlotId(pages.slots[i]));
+        if (pages.first_block + i >= committed_end) snapshot.reserved.push_back(SlotId(pages.slots[i]));
+      }
+    }
+  }
+  if (index != nullptr) AddNodes(index->root(), groups(), &snapshot);
+  return snapshot;
+}
 
 std::vector<std::string> Violations(const KvSnapshot& snapshot) { return Inspection(snapshot).Run(); }
 

@@ -24,6 +24,22 @@ struct KvSnapshot {
     uint64_t length = 0;           // tokens committed
     uint64_t reserved_tokens = 0;  // of the open reservation
     std::vector<Table> tables;     // one per layer group
+    uint32_t cursor = 0;           // id of the node that it has come to
+  };
+
+  // A node of the prefix index; parents come before their children.
+  struct Node {
+    uint32_t id = 0;
+    uint32_t parent = 0;  // id; the root's is its own
+    uint32_t block = 0;
+    uint32_t tokens = 0;
+    uint32_t cursors = 0;
+    SequenceId writer;
+    bool resume = false;
+    uint32_t covers = 0;
+    bool ranked = false;
+    bool loose = false;
+    std::vector<uint32_t> slots;  // by group; kNoSlot where none is listed
   };
 
   KvGeometry geometry;
@@ -31,12 +47,17 @@ struct KvSnapshot {
   std::vector<SlotId> free;          // the next slot taken is the last
   std::vector<SlotId> reserved;      // taken by the open reservation; page tables name them already
   std::vector<Sequence> sequences;   // ascending by id
+  std::vector<Node> nodes;           // empty without a prefix index; else the root comes first
+  uint32_t idle = 0;                 // slots that only the index holds, as the pool counts them
+  uint32_t full_in_use = 0;          // slots of full attention that sequences hold, likewise
 };
 
 // One line per broken invariant; empty when all hold:
-// every slot is either free or referenced, and as often as page tables name it; slots shared by sequences hold the same
-// logical block of the same group; each table holds exactly the blocks that its length, its reservation and its window
-// call for; reserved slots belong to growing sequences alone; no row of the reservation lands in a shared block.
+// every slot is either free or referenced, and as often as page tables name it and the index lists it; slots shared by
+// sequences, or with the index, hold the same logical block of the same group; nodes count their cursors and the resume
+// points that cover them; every idle slot can be evicted: its node is ranked, has listed children, is loose or covered;
+// each table holds exactly the blocks that its length, its reservation and its window call for; reserved slots belong
+// to growing sequences alone; no row of the reservation lands in a shared block.
 std::vector<std::string> Violations(const KvSnapshot& snapshot);
 
 }  // namespace cachalot::kv

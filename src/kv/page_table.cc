@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kv/slot_pool.h"
 
 namespace cachalot::kv {
 
 PageTable::PageTable(PageTable&& other) noexcept
     : pool_(other.pool_),
+      use_(other.use_),
       slots_(std::exchange(other.slots_, {})),
       head_(std::exchange(other.head_, 0)),
       first_block_(std::exchange(other.first_block_, 0)) {}
@@ -20,13 +20,31 @@ SlotId PageTable::tail() const {
   return SlotId(slots_.back());
 }
 
-void PageTable::Append() {
+uint32_t PageTable::slot(uint32_t block) const {
+  CACHALOT_CHECK(block >= first_block_ && block < end_block());
+  return slots_[head_ + (block - first_block_)];
+}
+
+void PageTable::StartAt(uint32_t block) {
+  CACHALOT_CHECK(count() == 0);
+  Clear();
+  first_block_ = block;
+}
+
+void PageTable::Append() { Push(pool_->Take(use_)); }
+
+void PageTable::AppendShared(SlotId slot) {
+  pool_->Share(slot);
+  Push(slot);
+}
+
+void PageTable::Push(SlotId slot) {
   // Moving the live entries to the front costs no more than what was dropped since the last move.
   if (slots_.size() == slots_.capacity() && head_ > 0 && head_ >= count()) {
     slots_.erase(slots_.begin(), slots_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
   }
-  slots_.push_back(pool_->Take().value);
+  slots_.push_back(slot.value);
 }
 
 void PageTable::PopBack() {
@@ -34,10 +52,19 @@ void PageTable::PopBack() {
   slots_.pop_back();
 }
 
+void PageTable::Replace(uint32_t block, SlotId slot) {
+  CACHALOT_CHECK(block >= first_block_ && block < end_block());
+  uint32_t& named = slots_[head_ + (block - first_block_)];
+  if (named == slot.value) return;
+  pool_->Share(slot);
+  pool_->Release(SlotId(named));
+  named = slot.value;
+}
+
 BlockCopy PageTable::UnshareTail() {
   const SlotId from = tail();
   CACHALOT_CHECK(pool_->references(from) > 1);
-  const SlotId to = pool_->Take();
+  const SlotId to = pool_->Take(use_);
   pool_->Release(from);
   slots_.back() = to.value;
   return {from, to};

@@ -11,14 +11,13 @@
 #include "base/block_copy.h"
 #include "base/ids.h"
 #include "base/page_view.h"
+#include "kv/slot_pool.h"
 
 namespace cachalot::kv {
 
-class SlotPool;
-
 class PageTable {
  public:
-  explicit PageTable(SlotPool& pool) : pool_(&pool) {}
+  explicit PageTable(SlotPool& pool, SlotUse use = SlotUse::kFull) : pool_(&pool), use_(use) {}
   PageTable(PageTable&& other) noexcept;
   PageTable& operator=(PageTable&&) = delete;
   ~PageTable();
@@ -28,13 +27,21 @@ class PageTable {
   uint32_t count() const { return static_cast<uint32_t>(slots_.size() - head_); }
   // The slot of the last block. Requires count() > 0.
   SlotId tail() const;
+  // Of logical block `block`, which it names.
+  uint32_t slot(uint32_t block) const;
   // Valid until the next change.
   PageTableRef Ref() const { return {slots_.data() + head_, count(), first_block_}; }
 
   // Adds a block in a fresh slot. Requires a free slot.
   void Append();
+  // The next block appended is this logical block. Requires an empty table.
+  void StartAt(uint32_t block);
+  // Adds a block that is in `slot` already, shared.
+  void AppendShared(SlotId slot);
   // Drops the last block.
   void PopBack();
+  // Logical block `block`, which it names, lies in `slot` from now on, shared: both slots hold the same.
+  void Replace(uint32_t block, SlotId slot);
   // Moves the last block to a fresh slot, which must be filled from the old one. Requires that the old slot has other
   // references, and a free slot.
   BlockCopy UnshareTail();
@@ -48,7 +55,10 @@ class PageTable {
   void Clear();
 
  private:
+  void Push(SlotId slot);
+
   SlotPool* pool_;
+  SlotUse use_;
   std::vector<uint32_t> slots_;  // from head_ on; before it: dropped entries, not yet reused
   size_t head_ = 0;
   uint32_t first_block_ = 0;

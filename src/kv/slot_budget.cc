@@ -1,5 +1,7 @@
 #include "kv/slot_budget.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/check.h"
@@ -24,8 +26,8 @@ void SlotPromise::ShrinkTo(uint64_t slots) {
   slots_ = slots;
 }
 
-Result<SlotPromise> SlotBudget::Promise(uint64_t slots) {
-  const uint64_t available = total_ - promised_;
+Result<SlotPromise> SlotBudget::Promise(uint64_t slots, uint64_t in_use) {
+  const uint64_t available = total_ - std::min(total_, promised_ + in_use);
   if (slots > available) {
     return Overloaded(fmt::format("KV budget: needed {} slots, available {} of {}", slots, available, total_));
   }

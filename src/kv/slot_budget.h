@@ -1,7 +1,7 @@
-// SlotBudget promises slots to admitted work, so that whatever is admitted can finish.
+// SlotBudget promises slots to admitted work, beyond those that it holds, so that whatever is admitted can finish.
 // Threads:   owned by the engine thread.
 // Ownership: a SlotPromise gives its slots back when it is destroyed; the budget must outlive it.
-// Invariant: the sum of live promises never exceeds total().
+// Invariant: a promise is made only where live promises and slots in use together leave room for it.
 // Cost:      O(1).
 #pragma once
 
@@ -40,8 +40,8 @@ class SlotBudget {
 
   uint64_t total() const { return total_; }
   uint64_t promised() const { return promised_; }
-  // kOverloaded, with needed and available, when the rest is too small.
-  Result<SlotPromise> Promise(uint64_t slots);
+  // kOverloaded, with needed and available, when what `in_use` and other promises leave is too small.
+  Result<SlotPromise> Promise(uint64_t slots, uint64_t in_use = 0);
 
  private:
   friend class SlotPromise;

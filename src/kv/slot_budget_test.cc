@@ -26,6 +26,14 @@ TEST(SlotBudget, PromisesUpToTheTotalAndNotOneMore) {
   EXPECT_TRUE(budget.Promise(0).ok());
 }
 
+TEST(SlotBudget, SlotsInUseAreNotPromised) {
+  SlotBudget budget(10);
+  const SlotPromise first = Must(budget.Promise(3, 4));
+  EXPECT_FALSE(budget.Promise(4, 4).ok());
+  EXPECT_TRUE(budget.Promise(3, 4).ok());
+  EXPECT_FALSE(budget.Promise(1, 8).ok());
+}
+
 TEST(SlotBudget, AHugeRequestDoesNotWrapAround) {
   SlotBudget budget(10);
   const SlotPromise held = Must(budget.Promise(5));

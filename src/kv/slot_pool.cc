@@ -4,27 +4,49 @@
 
 namespace cachalot::kv {
 
-SlotPool::SlotPool(uint32_t slots) : references_(slots, 0) {
+SlotPool::SlotPool(uint32_t slots) : references_(slots, 0), uses_(slots, SlotUse::kFull), indexed_(slots, false) {
   free_.reserve(slots);
   for (uint32_t i = slots; i > 0; --i) free_.push_back(SlotId(i - 1));
 }
 
-SlotId SlotPool::Take() {
+SlotId SlotPool::Take(SlotUse use) {
   CACHALOT_CHECK(!free_.empty());
   const SlotId slot = free_.back();
   free_.pop_back();
   references_[slot.value] = 1;
+  uses_[slot.value] = use;
+  ++in_use_like(slot);
   return slot;
 }
 
 void SlotPool::Share(SlotId slot) {
   CACHALOT_CHECK(references_[slot.value] > 0);
-  ++references_[slot.value];
+  if (++references_[slot.value] == 2 && indexed_[slot.value]) {
+    --idle_;
+    ++in_use_like(slot);
+  }
 }
 
 void SlotPool::Release(SlotId slot) {
-  CACHALOT_CHECK(references_[slot.value] > 0);
-  if (--references_[slot.value] == 0) free_.push_back(slot);
+  CACHALOT_CHECK(references_[slot.value] > (indexed_[slot.value] ? 1u : 0u));
+  const uint32_t left = --references_[slot.value];
+  if (left == (indexed_[slot.value] ? 1u : 0u)) --in_use_like(slot);
+  if (left == 0) free_.push_back(slot);
+  if (left == 1 && indexed_[slot.value]) ++idle_;
+}
+
+void SlotPool::AddToIndex(SlotId slot) {
+  CACHALOT_CHECK(references_[slot.value] > 0 && !indexed_[slot.value]);
+  indexed_[slot.value] = true;
+  ++references_[slot.value];
+}
+
+void SlotPool::RemoveFromIndex(SlotId slot) {
+  CACHALOT_CHECK(indexed_[slot.value]);
+  indexed_[slot.value] = false;
+  if (--references_[slot.value] > 0) return;
+  --idle_;
+  free_.push_back(slot);
 }
 
 }  // namespace cachalot::kv

@@ -1,8 +1,10 @@
 // SlotPool is a fixed set of slots with a reference count each.
 // Threads:   owned by the engine thread.
-// Ownership: references are held by PageTables, which alone count them; the pool must outlive its tables.
-// Invariant: a slot is on the free list iff nobody references it. The free list is a stack that starts with slot 0 on
-//            top, so equal calls take equal slots, and undoing calls in reverse order restores it exactly.
+// Ownership: references are held by PageTables and by the PrefixIndex (one per slot that it lists), which alone count
+//            them; the pool must outlive both.
+// Invariant: a slot is on the free list iff nobody references it; it is idle iff only the index does; else it is in
+//            use. The free list is a stack that starts with slot 0 on top, so equal calls take equal slots, and
+//            undoing calls in reverse order restores it exactly.
 // Cost:      O(1) per call, no allocation after construction.
 #pragma once
 
@@ -14,6 +16,9 @@
 
 namespace cachalot::kv {
 
+// What a slot in use holds: blocks of full attention stay as long as their sequence, those of a window do not.
+enum class SlotUse : uint8_t { kFull = 0, kSliding = 1 };
+
 class SlotPool {
  public:
   explicit SlotPool(uint32_t slots);
@@ -22,21 +27,34 @@ class SlotPool {
 
   uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t free_count() const { return static_cast<uint32_t>(free_.size()); }
+  uint32_t idle_count() const { return idle_; }
+  uint32_t in_use(SlotUse use) const { return in_use_[static_cast<size_t>(use)]; }
   uint32_t references(SlotId slot) const { return references_.at(slot.value); }
+  bool indexed(SlotId slot) const { return indexed_.at(slot.value); }
 
   // The next slot taken is the last. Valid until the next change.
   std::span<const SlotId> free_list() const { return free_; }
 
  private:
   friend class PageTable;
+  friend class PrefixIndex;
   // A free slot, now with one reference. Requires free_count() > 0.
-  SlotId Take();
+  SlotId Take(SlotUse use);
   // One reference more. Requires references(slot) > 0.
   void Share(SlotId slot);
   // One reference less; the last one frees the slot.
   void Release(SlotId slot);
+  // The index's reference. Requires that the slot is in use, and not indexed.
+  void AddToIndex(SlotId slot);
+  void RemoveFromIndex(SlotId slot);
+
+  uint32_t& in_use_like(SlotId slot) { return in_use_[static_cast<size_t>(uses_[slot.value])]; }
 
   std::vector<uint32_t> references_;  // by slot
+  std::vector<SlotUse> uses_;         // by slot
+  std::vector<bool> indexed_;         // by slot
+  uint32_t idle_ = 0;
+  uint32_t in_use_[2] = {};
   std::vector<SlotId> free_;
 };
 

@@ -13,13 +13,14 @@ struct CandidateView {
   uint64_t prompt_tokens = 0;
   uint64_t max_tokens = 0;  // output, per sequence
   uint32_t sequences = 1;
-  uint64_t peak_slots = 0;  // slots that it needs at most, all sequences together
+  uint64_t peak_slots = 0;    // that it needs at most, all sequences together, in an empty pool
+  uint64_t charge_slots = 0;  // that it would add now to those taken
 };
 
 struct CapacityView {
   uint64_t context_tokens = 0;  // of the model
   uint64_t total_slots = 0;
-  uint64_t promised_slots = 0;
+  uint64_t taken_slots = 0;  // in use by running requests, or promised to them
   uint32_t max_sequences = 0;
   uint32_t running_sequences = 0;
 };

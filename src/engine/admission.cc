@@ -1,0 +1,141 @@
+// Which waiting requests begin to run, with what of their KV that is there already.
+#include "engine/engine_state.h"
+
+#include <algorithm>
+
+#include "sched/admission.h"
+#include "sched/waiting_order.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr uint32_t kPatience = 16;    // how often a request is overtaken before it is next
+constexpr size_t kTriedAtOnce = 128;  // of those that have waited longest
+
+}  // namespace
+
+uint32_t Engine::State::RunningSequences() const {
+  uint32_t count = 0;
+  for (const Request& request : running) count += request.forked ? request.open_choices() : request.asked.n;
+  return count;
+}
+
+std::span<const TokenId> Engine::State::HistoryOf(const Request& request, const Choice& choice) {
+  if (choice.output.empty()) return request.asked.prompt;
+  history.assign(request.asked.prompt.begin(), request.asked.prompt.end());
+  history.insert(history.end(), choice.output.begin(), choice.output.end());
+  return history;
+}
+
+// All but the last token, whose row gives the next one's logits; nothing where every row's are asked for.
+uint64_t Engine::State::SkippableOf(const Request& request, const Choice& choice) const {
+  const bool scored = request.asked.prompt_logprobs >= 0 && !request.forked;
+  return scored ? 0 : request.history_tokens(choice) - 1;
+}
+
+SlotDemand Engine::State::DemandOf(const Request& request, const kv::PrefixView& found) const {
+  const GenerateRequest& asked = request.asked;
+  const uint32_t sequences = request.forked ? request.open_choices() : asked.n;
+  const uint32_t step_tokens = std::min(options.step_rows, options.prefill_chunk);
+  const uint64_t prompt = asked.prompt.size(), total = prompt + asked.max_tokens;
+  const uint64_t full = kv::PeakSlotsForked(full_part, prompt, total, sequences, step_tokens);
+  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, prompt, total, sequences, step_tokens);
+  const uint64_t promise = full - std::min(full, found.full_slots) + sliding;
+  return {full + sliding, promise, promise + found.idle_full_slots};
+}
+
+void Engine::State::AdmitWaiting() {
+  if (waiting.empty() || RunningSequences() >= options.max_sequences) return;
+  std::vector<sched::WaitingView> views;
+  const size_t tried = std::min(waiting.size(), kTriedAtOnce);
+  for (size_t i = 0; i < tried; ++i) {
+    const Request& request = waiting[i];
+    const Choice& choice = *std::ranges::find(request.choices, false, &Choice::finished);
+    const kv::PrefixView found = kv.Find(request.asked.scope, HistoryOf(request, choice), SkippableOf(request, choice));
+    views.push_back({found.tokens, request.overtaken});
+  }
+  std::vector<uint32_t> admitted;
+  for (const uint32_t i : sched::OrderWaiting(views, kPatience)) {
+    const Admission result = TryAdmit(waiting[i]);
+    if (result == Admission::kAdmitted) admitted.push_back(i);
+    // When its turn has come, nobody passes any more.
+    if (result == Admission::kNoRoom && waiting[i].overtaken >= kPatience) break;
+  }
+  if (admitted.empty()) return;
+  for (const uint32_t i : admitted) running.push_back(std::move(waiting[i]));
+  std::ranges::sort(admitted);
+  for (uint32_t i = 0; i < admitted.back(); ++i) {
+    if (!std::ranges::binary_search(admitted, i)) ++waiting[i].overtaken;
+  }
+  for (auto i = admitted.rbegin(); i != admitted.rend(); ++i) waiting.erase(waiting.begin() + *i);
+}
+
+// Gives the request a promise and its first sequence, or leaves it as it is.
+Admission Engine::State::TryAdmit(Request& request) {
+  Choice& choice = *std::ranges::find(request.choices, false, &Choice::finished);
+  const uint64_t skippable = SkippableOf(request, choice);
+  const kv::PrefixView found = kv.Find(request.asked.scope, HistoryOf(request, choice), skippable);
+  if (found.awaited > found.tokens) return Admission::kAwaits;
+  const SlotDemand demand = DemandOf(request, found);
+  const uint32_t sequences = request.forked ? request.open_choices() : request.asked.n;
+  const uint64_t taken = kv.full_slots_in_use() + budget.promised();
+  const sched::CapacityView capacity{executor.context_tokens(), budget.total(), taken, options.max_sequences,
+                                     RunningSequences()};
+  const sched::CandidateView candidate{request.asked.prompt.size(), request.asked.max_tokens, sequences, demand.peak,
+                                       demand.charge};
+  if (sched::Admit(candidate, capacity) != sched::Verdict::kAdmit) return Admission::kNoRoom;
+  Result<kv::SlotPromise> promise =
+      budget.Promise(demand.promise, kv.full_slots_in_use() + demand.charge - demand.promise);
+  CACHALOT_CHECK(promise.ok());
+  request.promise = std::move(promise).value();
+  Attach(request, choice);
+  if (!request.forked) {
+    request.cached_tokens = static_cast<uint32_t>(kv.Length(choice.sequence));
+    totals.prompt_tokens_cached += request.cached_tokens;
+  }
+  return Admission::kAdmitted;
+}
+
+void Engine::State::Attach(Request& request, Choice& choice) {
+  choice.sequence = kv.Create(request.asked.scope);
+  const kv::AttachedPrefix attached =
+      kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice));
+  if (attached.copies.empty()) return;
+  last_copy = memory.CopyWithin(attached.copies);
+  const uint64_t full_slots = full_part.windows.size();  // of the copied block
+  request.promise.ShrinkTo(request.promise.slots() - std::min(request.promise.slots(), full_slots));
+}
+
+// The other choices of a request that came back: they begin once the first has the prompt, which they then share.
+void Engine::State::AttachParked() {
+  for (Request& request : running) {
+    if (!request.forked) continue;
+    const auto leads = [&](const Choice& choice) {
+      return choice.sequence.value != 0 && kv.Length(choice.sequence) < request.asked.prompt.size();
+    };
+    if (std::ranges::any_of(request.choices, leads)) continue;
+    for (Choice& choice : request.choices) {
+      if (!choice.finished && choice.sequence.value == 0) Attach(request, choice);
+    }
+  }
+}
+
+// What a request with fewer open choices may still take at most.
+void Engine::State::TrimPromise(Request& request) {
+  if (request.open_choices() == 0) return request.promise.ShrinkTo(0);
+  if (!request.forked) return;
+  const GenerateRequest& asked = request.asked;
+  const uint64_t total = asked.prompt.size() + asked.max_tokens, block_tokens = kv.geometry().block_tokens;
+  const uint64_t blocks = kv::BlocksFor(total, block_tokens);
+  uint64_t full = 0;
+  for (const Choice& choice : request.choices) {
+    if (choice.finished) continue;
+    const uint64_t held = choice.sequence.value == 0 ? 0 : kv::BlocksFor(kv.Length(choice.sequence), block_tokens);
+    full += (blocks - held + 1) * full_part.windows.size();  // one more to leave a shared tail
+  }
+  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, asked.prompt.size(), total, request.open_choices(),
+                                               std::min(options.step_rows, options.prefill_chunk));
+  request.promise.ShrinkTo(std::min(request.promise.slots(), full + sliding));
+}
+
+}  // namespace cachalot::engine

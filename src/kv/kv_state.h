@@ -1,0 +1,93 @@
+// The private state of KvManager, shared by kv_manager.cc (sequences), kv_growth.cc (the step) and kv_snapshot.cc.
+// Threads:   engine thread.
+// Ownership: see kv_manager.h.
+// Invariant: `live` ascends by id; a sequence's page tables name the index's slots for every block that the index
+//            lists on its way.
+// Cost:      none.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kv/kv_manager.h"
+#include "kv/page_table.h"
+#include "kv/prefix_index.h"
+#include "kv/slot_pool.h"
+
+namespace cachalot::kv {
+
+struct Sequence {
+  SequenceId id;
+  uint64_t length = 0;
+  uint32_t step_tokens = 0;  // of the open reservation
+  bool in_step = false;
+  std::vector<PageTable> tables;  // one per layer group
+
+  // With an index only.
+  PrefixScope scope;
+  PrefixNode* cursor = nullptr;    // the last whole block
+  std::vector<TokenId> unsealed;   // the tokens after it, those of the open reservation included
+  std::vector<PrefixNode*> ahead;  // that it said it would write
+  uint64_t announced = 0;          // tokens up to the end of what it said
+  PrefixNode* open = nullptr;      // its unfilled block, once all that was announced is written
+  uint32_t turn = 0;               // see EntryInfo
+};
+
+// A tail that the open reservation moved to a slot of its own.
+struct MovedTail {
+  const PageTable* table;
+  SlotId original;
+};
+
+struct KvManager::State {
+  State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy);
+
+  Sequence& At(SequenceId id) const;
+  uint32_t groups() const { return static_cast<uint32_t>(geometry.windows.size()); }
+
+  // kv_manager.cc
+  void StartAt(Sequence& sequence, const PrefixMatch& match);
+  void DropTables(Sequence& sequence);
+  bool CopyPartial(Sequence& sequence, const PrefixMatch& match, std::span<const TokenId> tokens);
+  void SealShort(Sequence& sequence);
+  void CloseOpen(Sequence& sequence);
+  void Withdraw(Sequence& sequence);
+  EntryInfo InfoOf(const Sequence& sequence, uint64_t position) const;
+  // Evicts until there are that many free slots; false when that can't be.
+  bool MakeFree(uint64_t slots);
+
+  // kv_growth.cc
+  uint64_t FreshBlocks(const Sequence& sequence, uint32_t tokens) const;
+  bool WritesTail(const Sequence& sequence, uint32_t tokens) const;
+  uint64_t SlotsNeeded(std::span<const Growth> growth);
+  void Grow(Sequence& sequence, const Growth& growth);
+  void UndoGrow(Sequence& sequence);
+  void KeepGrowth(Sequence& sequence);
+  void SealWhole(Sequence& sequence);
+  void SealBlock(Sequence& sequence, uint64_t block);
+  void OpenTail(Sequence& sequence);
+  void DropWindows(Sequence& sequence);
+  void EndStep();
+
+  KvSnapshot Snapshot() const;
+
+  KvGeometry geometry;
+  SlotPool pool;
+  std::unique_ptr<PrefixIndex> index;            // null: nothing is found again; ends before the pool
+  std::vector<std::unique_ptr<Sequence>> live;   // ascending by id
+  std::vector<std::unique_ptr<Sequence>> spare;  // freed: empty tables that keep their capacity
+  uint64_t next_id = 1;
+
+  bool open = false;             // whether a reservation is
+  std::vector<Sequence*> grown;  // by it, in order
+  std::vector<BlockCopy> copies;
+  std::vector<MovedTail> moved;            // one per copy
+  std::vector<uint32_t> full_slots_taken;  // per growth
+
+  std::vector<uint32_t> unshared;     // scratch of SlotsNeeded, by slot: references that a step will move away
+  std::vector<SlotId> touched;        // scratch: where it is not zero
+  std::vector<PrefixNode*> path;      // scratch
+  std::vector<uint32_t> block_slots;  // scratch: one block's slots, by group
+};
+
+}  // namespace cachalot::kv

@@ -1,0 +1,366 @@
+#include "kv/prefix_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "kv/slot_pool.h"
+
+namespace cachalot::kv {
+
+PrefixIndex::PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy)
+    : geometry_(geometry),
+      pool_(pool),
+      policy_(std::move(policy)),
+      tree_(geometry.block_tokens, static_cast<uint32_t>(geometry.windows.size())),
+      node_of_slot_(geometry.slots, nullptr) {
+  for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
+    const uint32_t window = geometry.windows[group];
+    auto found = std::ranges::find(classes_, window, &Class::window);
+    if (found == classes_.end()) found = classes_.insert(classes_.end(), Class{window, {}});
+    found->groups.push_back(group);
+    if (window != 0) sliding_groups_.push_back(group);
+    widest_window_ = std::max(widest_window_, window);
+  }
+  std::ranges::sort(classes_, {}, &Class::window);
+}
+
+PrefixIndex::~PrefixIndex() {
+  loose_.clear();
+  for (PrefixNode* node : tree_.nodes()) {
+    for (uint32_t group = 0; group < geometry_.windows.size(); ++group) {
+      if (node->slots[group] != kNoSlot) pool_.RemoveFromIndex(SlotId(node->slots[group]));
+    }
+  }
+}
+
+PrefixKey PrefixIndex::KeyOf(const PrefixScope& scope, uint64_t block, std::span<const TokenId> tokens) const {
+  const bool everybodys = (block + 1) * geometry_.block_tokens <= scope.public_tokens;
+  return {everybodys ? CacheSalt{} : scope.salt, tokens};
+}
+
+bool PrefixIndex::Lists(const PrefixNode& node, const Class& c) const {
+  return std::ranges::all_of(c.groups, [&](uint32_t group) { return node.slots[group] != kNoSlot; });
+}
+
+bool PrefixIndex::ListsAll(const PrefixNode& node) const {
+  return std::ranges::all_of(classes_, [&](const Class& c) { return Lists(node, c); });
+}
+
+bool PrefixIndex::ListsAny(const PrefixNode& node) const {
+  return std::any_of(node.slots, node.slots + geometry_.windows.size(), [](uint32_t slot) { return slot != kNoSlot; });
+}
+
+bool PrefixIndex::Idle(const PrefixNode& node, uint32_t group) const {
+  return node.slots[group] != kNoSlot && pool_.references(SlotId(node.slots[group])) == 1;
+}
+
+// Matching.
+
+void PrefixIndex::Advance(const PrefixNode& node, Reach* now, Reach* later) const {
+  const bool awaited = node.writer.value != 0;
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    const bool there = Lists(node, classes_[c]);
+    now->run[c] = there ? now->run[c] + 1 : 0;
+    later->run[c] = there || awaited ? later->run[c] + 1 : 0;
+  }
+}
+
+bool PrefixIndex::Reaches(const Reach& reach, uint64_t blocks, uint64_t tokens) const {
+  for (size_t c = 0; c < classes_.size(); ++c) {
+    if (reach.run[c] + FirstBlockKept(classes_[c].window, tokens, geometry_.block_tokens) < blocks) return false;
+  }
+  return true;
+}
+
+// Tokens of its block that can be copied now.
+uint32_t PrefixIndex::Usable(const PrefixNode& node) const {
+  return node.writer.value != 0 && node.written > 0 ? node.written : ListsAll(node) ? node.count : 0;
+}
+
+PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) {
+  const uint64_t block_tokens = geometry_.block_tokens;
+  limit = std::min<uint64_t>(limit, tokens.size());
+  now_reach_.run.assign(classes_.size(), 0);
+  later_reach_.run.assign(classes_.size(), 0);
+  PrefixMatch match{.node = &root()};
+  PrefixNode* node = &root();
+  uint64_t blocks = 0;
+  for (; (blocks + 1) * block_tokens <= limit; ++blocks) {
+    const PrefixKey key = KeyOf(scope, blocks, tokens.subspan(blocks * block_tokens, block_tokens));
+    PrefixNode* const child = tree_.Find(*node, key);
+    if (child == nullptr) break;
+    if (match.tokens == blocks * block_tokens && !ListsAll(*child)) {
+      FindPartial(*node, key, now_reach_, later_reach_, &match);  // in case that nothing deeper is there
+    }
+    node = child;
+    Advance(*node, &now_reach_, &later_reach_);
+    const uint64_t reached = (blocks + 1) * block_tokens;
+    if (Reaches(now_reach_, blocks + 1, reached)) {
+      match.tokens = reached;
+      match.node = node;
+      match.partial = nullptr;
+    }
+    if (Reaches(later_reach_, blocks + 1, reached)) match.awaited = reached;
+  }
+  const uint64_t done = blocks * block_tokens;
+  const uint64_t rest = std::min(block_tokens, limit - done);
+  if (rest > 0) FindPartial(*node, KeyOf(scope, blocks, tokens.subspan(done, rest)), now_reach_, later_reach_, &match);
+  match.awaited = std::max(match.awaited, match.tokens);
+  return match;
+}
+
+void PrefixIndex::FindPartial(PrefixNode& node, const PrefixKey& rest, const Reach& now, const Reach& later,
+                              PrefixMatch* match) {
+  const uint64_t blocks = node.end_block(), done = blocks * geometry_.block_tokens;
+  VisitLikest(node, rest, [&](PrefixNode& child, uint32_t common) {
+    const uint64_t there = done + std::min(common, Usable(child));
+    if (there > match->tokens && there > done && Reaches(now, blocks, there)) {
+      match->tokens = there;
+      match->node = &node;
+      match->partial = &child;
+    }
+    const uint64_t awaited = done + common;
+    if (child.writer.value != 0 && awaited > match->awaited && Reaches(later, blocks, awaited))
+      match->awaited = awaited;
+    return there == done + common;  // no other has more
+  });
+}
+
+void PrefixIndex::Touch(PrefixNode& node) {
+  if (ListsAny(node)) policy_->Touch(BlockEntry(node), now_);
+  if (node.resume) policy_->Touch(ResumeEntry(node), now_);
+}
+
+// Cursors and writers.
+
+void PrefixIndex::Enter(PrefixNode& node) {
+  ++node.cursors;
+  UpdateRank(node);
+}
+
+void PrefixIndex::Pin(PrefixNode& node) {
+  ++node.covers;
+  Enter(node);
+}
+
+void PrefixIndex::Unpin(PrefixNode& node) {
+  --node.covers;
+  NoteIfLoose(node);
+  Leave(node);
+}
+
+void PrefixIndex::Leave(PrefixNode& node) {
+  CACHALOT_CHECK(node.cursors > 0);
+  --node.cursors;
+  UpdateRank(node);
+  Tidy(&node);
+}
+
+void PrefixIndex::Announce(PrefixNode& from, const PrefixScope& scope, std::span<const TokenId> tokens,
+                           SequenceId writer, std::vector<PrefixNode*>* ahead) {
+  PrefixNode* node = &from;
+  for (size_t begin = 0; begin < tokens.size(); begin += geometry_.block_tokens) {
+    const size_t count = std::min<size_t>(geometry_.block_tokens, tokens.size() - begin);
+    const PrefixKey key = KeyOf(scope, node->end_block(), tokens.subspan(begin, count));
+    PrefixNode* child = tree_.Find(*node, key);
+    if (child == nullptr) child = &tree_.Add(*node, key);
+    if (child->writer.value == 0 && !ListsAll(*child)) {
+      child->writer = writer;
+      ahead->push_back(child);
+    }
+    node = child;
+  }
+}
+
+void PrefixIndex::Open(PrefixNode& node) { node.written = node.count; }
+
+void PrefixIndex::Withdraw(PrefixNode& node, SequenceId writer) {
+  if (node.writer != writer) return;
+  node.writer = SequenceId(0);
+  node.written = 0;
+  Tidy(&node);
+}
+
+// Sealing.
+
+PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots,
+                              const EntryInfo& info) {
+  PrefixNode* node = tree_.Find(parent, key);
+  if (node == nullptr) {
+    bool longer = false;
+    if (key.tokens.size() < geometry_.block_tokens) {
+      VisitLikest(parent, key, [&](PrefixNode& child, uint32_t common) {
+        longer = common == key.tokens.size() && child.written == 0 && ListsAll(child);
+        return longer;
+      });
+    }
+    if (longer) return nullptr;
+    node = &tree_.Add(parent, key);
+  }
+  const bool listed = ListsAny(*node);
+  for (uint32_t group = 0; group < slots.size(); ++group) {
+    if (node->slots[group] == kNoSlot) List(*node, group, slots[group]);
+  }
+  node->writer = SequenceId(0);
+  node->written = 0;
+  if (!listed) {
+    node->turn = info.turn;
+    policy_->Insert(BlockEntry(*node), info, now_);
+    UpdateRank(*node);
+    if (parent.parent != nullptr) {
+      ++parent.listed_children;
+      UpdateRank(parent);
+    }
+  }
+  DropShorter(*node);
+  return node;
+}
+
+// A short block that `node` continues gives nothing more than `node` does.
+void PrefixIndex::DropShorter(PrefixNode& node) {
+  auto& siblings = node.parent->children;
+  for (;;) {
+    const auto at = siblings.iterator_to(node);
+    if (at == siblings.begin()) return;
+    PrefixNode& shorter = *std::prev(at);
+    const bool begins_it = shorter.salt == node.salt && shorter.count < node.count &&
+                           CommonTokens(shorter.key().tokens, node.key().tokens) == shorter.count;
+    if (!begins_it || !shorter.ranked || shorter.writer.value != 0 || !ListsAll(node)) return;
+    EvictNode(shorter);
+  }
+}
+
+void PrefixIndex::List(PrefixNode& node, uint32_t group, uint32_t slot) {
+  pool_.AddToIndex(SlotId(slot));
+  node.slots[group] = slot;
+  node_of_slot_[slot] = &node;
+}
+
+void PrefixIndex::Unlist(PrefixNode& node, uint32_t group) {
+  const uint32_t slot = std::exchange(node.slots[group], kNoSlot);
+  if (slot == kNoSlot) return;
+  node_of_slot_[slot] = nullptr;
+  pool_.RemoveFromIndex(SlotId(slot));
+}
+
+// Resume points.
+
+uint32_t PrefixIndex::FirstCovered(const PrefixNode& node) const {
+  return static_cast<uint32_t>(
+      FirstBlockKept(widest_window_, node.end_position(geometry_.block_tokens), geometry_.block_tokens));
+}
+
+void PrefixIndex::MarkResume(PrefixNode& node) {
+  if (sliding_groups_.empty() || node.parent == nullptr || node.resume) return;
+  const uint32_t first = FirstCovered(node);
+  if (first > node.block) return;  // the window ends with the last token: nothing need be kept
+  node.resume = true;
+  uint32_t slots = 0;
+  for (PrefixNode* at = &node; at->parent != nullptr && at->block >= first; at = at->parent) {
+    ++at->covers;
+    slots += static_cast<uint32_t>(sliding_groups_.size());
+  }
+  const EntryId entry = ResumeEntry(node);
+  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens)}, now_);
+  policy_->BecomeCandidate(entry);
+}
+
+void PrefixIndex::ForgetResume(PrefixNode& node) {
+  if (!node.resume) return;
+  node.resume = false;
+  policy_->Remove(ResumeEntry(node));
+  const uint32_t first = FirstCovered(node);
+  for (PrefixNode* at = &node; at->parent != nullptr && at->block >= first; at = at->parent) {
+    --at->covers;
+    NoteIfLoose(*at);
+  }
+}
+
+void PrefixIndex::NoteIfLoose(PrefixNode& node) {
+  if (node.covers > 0 || node.loose_hook.is_linked()) return;
+  if (std::ranges::any_of(sliding_groups_, [&](uint32_t group) { return Idle(node, group); })) loose_.push_back(node);
+}
+
+void PrefixIndex::OnReleased(uint32_t slot) {
+  if (node_of_slot_[slot] != nullptr && !sliding_groups_.empty()) NoteIfLoose(*node_of_slot_[slot]);
+}
+
+// Eviction.
+
+void PrefixIndex::UpdateRank(PrefixNode& node) {
+  const bool rank = node.parent != nullptr && node.cursors == 0 && node.listed_children == 0 && ListsAny(node);
+  if (rank == node.ranked) return;
+  node.ranked = rank;
+  if (rank) {
+    policy_->BecomeCandidate(BlockEntry(node));
+  } else {
+    policy_->NotCandidate(BlockEntry(node));
+  }
+}
+
+bool PrefixIndex::EvictOne() {
+  const uint32_t free = pool_.free_count();
+  while (!EvictLoose()) {
+    const std::optional<EntryId> victim = policy_->Victim(now_);
+    if (!victim) return false;
+    PrefixNode& node = *tree_.nodes()[*victim / 2];
+    if (*victim == BlockEntry(node)) {
+      EvictNode(node);
+      break;
+    }
+    ForgetResume(node);
+  }
+  evicted_slots_ += pool_.free_count() - free;
+  return true;
+}
+
+bool PrefixIndex::EvictLoose() {
+  while (!loose_.empty()) {
+    PrefixNode& node = loose_.front();
+    loose_.pop_front();
+    if (node.covers > 0) continue;
+    const uint32_t free = pool_.free_count();
+    for (const uint32_t group : sliding_groups_) {
+      if (Idle(node, group)) Unlist(node, group);
+    }
+    if (pool_.free_count() == free) continue;
+    if (!ListsAny(node)) ForgetEntry(node);
+    return true;
+  }
+  return false;
+}
+
+void PrefixIndex::EvictNode(PrefixNode& node) {
+  ForgetResume(node);
+  for (uint32_t group = 0; group < geometry_.windows.size(); ++group) {
+    CACHALOT_DCHECK(node.slots[group] == kNoSlot || Idle(node, group));
+    Unlist(node, group);
+  }
+  ForgetEntry(node);
+}
+
+// The node lists no slot any more.
+void PrefixIndex::ForgetEntry(PrefixNode& node) {
+  policy_->Remove(BlockEntry(node));
+  node.ranked = false;
+  PrefixNode* const parent = node.parent;
+  if (parent->parent != nullptr) {
+    --parent->listed_children;
+    UpdateRank(*parent);
+  }
+  Tidy(&node);
+}
+
+void PrefixIndex::Tidy(PrefixNode* node) {
+  while (node->parent != nullptr && node->children.empty() && node->cursors == 0 && node->writer.value == 0 &&
+         !ListsAny(*node)) {
+    ForgetResume(*node);
+    if (node->loose_hook.is_linked()) loose_.erase(loose_.iterator_to(*node));
+    PrefixNode* const parent = node->parent;
+    tree_.Remove(*node);
+    node = parent;
+  }
+}
+
+}  // namespace cachalot::kv

@@ -1,0 +1,138 @@
+// PrefixIndex knows which prompts' KV is in the pool: a radix tree over token blocks whose nodes hold slots, with the
+// writers that are about to fill more, the points from which a sliding model can go on, and what may be evicted.
+// Threads:   owned by the engine thread.
+// Ownership: holds one reference on every slot that a node lists; borrows the pool, which must outlive it.
+// Invariant: every slot whose only reference is the index's can be evicted, whatever the order of calls; a slot that a
+//            sequence refers to never is.
+// Cost:      Find is one step per block; sealing, marking and evicting are O(log siblings), or O(window blocks) for
+//            a resume point.
+//
+// What a node may be: sealed (lists slots), awaited (a running sequence, its writer, will fill it), open (its writer's
+// own copy of the block already holds `written` tokens, which others may copy), or a ghost on the way to such nodes.
+//
+// Sliding groups keep only what some row may still see. A prefix of P tokens can be continued where every sliding group
+// lists the blocks of its window before P. A resume point marks such a P as worth keeping: blocks that belong to none
+// are loose, and leave first.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/intrusive/list.hpp>
+
+#include "base/clock.h"
+#include "kv/eviction.h"
+#include "kv/geometry.h"
+#include "kv/prefix_tree.h"
+
+namespace cachalot::kv {
+
+class SlotPool;
+
+struct PrefixMatch {
+  uint64_t tokens = 0;            // that need not be computed
+  uint64_t awaited = 0;           // that will not have to be once running writers have come that far; >= tokens
+  PrefixNode* node = nullptr;     // of the last whole block among `tokens`; the root where there is none
+  PrefixNode* partial = nullptr;  // of the block whose first tokens % block_tokens are to be copied, if any
+};
+
+class PrefixIndex {
+ public:
+  PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy);
+  ~PrefixIndex();
+  PrefixIndex(const PrefixIndex&) = delete;
+  PrefixIndex& operator=(const PrefixIndex&) = delete;
+
+  void SetNow(Nanos now) { now_ = now; }
+  PrefixNode& root() { return tree_.root(); }
+  const PrefixNode& root() const { return tree_.root(); }
+  const PrefixTree& tree() const { return tree_; }
+  PrefixKey KeyOf(const PrefixScope& scope, uint64_t block, std::span<const TokenId> tokens) const;
+
+  // The longest prefix of `tokens` that is there, and at most `limit` of it.
+  PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
+  // Tells the policy that a request came this way.
+  void Touch(PrefixNode& node);
+
+  // A sequence has come as far as `node`; it will Leave.
+  void Enter(PrefixNode& node);
+  void Leave(PrefixNode& node);
+  // Nothing of the node is evicted between the two.
+  void Pin(PrefixNode& node);
+  void Unpin(PrefixNode& node);
+
+  // `writer` is going to compute the tokens after `from`, which stands before them. Nodes that nobody else writes get
+  // it as their writer and are appended to `ahead`.
+  void Announce(PrefixNode& from, const PrefixScope& scope, std::span<const TokenId> tokens, SequenceId writer,
+                std::vector<PrefixNode*>* ahead);
+  // The writer's copy of this block holds all of the node's tokens.
+  void Open(PrefixNode& node);
+  // `writer` will not fill the node, if it still is the writer.
+  void Withdraw(PrefixNode& node, SequenceId writer);
+
+  // The block after `parent` is complete, or ended short, and lies in `slots`, one per group. The node takes those that
+  // it lacks; its slots are then the ones to use. Null: a longer block that begins alike is there already.
+  PrefixNode* Seal(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots, const EntryInfo& info);
+
+  // A prefix that ends with `node` is worth continuing. No effect without sliding groups.
+  void MarkResume(PrefixNode& node);
+  // A sequence has given up its reference on the slot.
+  void OnReleased(uint32_t slot);
+
+  // Frees at least one slot, or says that nothing may go.
+  bool EvictOne();
+
+  uint64_t evicted_slots() const { return evicted_slots_; }
+
+ private:
+  struct Class {  // groups of one window
+    uint32_t window = 0;
+    std::vector<uint32_t> groups;
+  };
+  struct Reach {
+    std::vector<uint32_t> run;  // by class: whole blocks present without a gap, up to the present one
+  };
+
+  bool Lists(const PrefixNode& node, const Class& c) const;
+  bool ListsAll(const PrefixNode& node) const;
+  bool ListsAny(const PrefixNode& node) const;
+  bool Idle(const PrefixNode& node, uint32_t group) const;
+  bool Reaches(const Reach& reach, uint64_t blocks, uint64_t tokens) const;
+  void Advance(const PrefixNode& node, Reach* now, Reach* later) const;
+  void FindPartial(PrefixNode& node, const PrefixKey& rest, const Reach& now, const Reach& later, PrefixMatch* match);
+  uint32_t Usable(const PrefixNode& node) const;
+  uint32_t FirstCovered(const PrefixNode& node) const;
+
+  void List(PrefixNode& node, uint32_t group, uint32_t slot);
+  void Unlist(PrefixNode& node, uint32_t group);
+  void UpdateRank(PrefixNode& node);
+  void ForgetResume(PrefixNode& node);
+  void NoteIfLoose(PrefixNode& node);
+  bool EvictLoose();
+  void EvictNode(PrefixNode& node);
+  void ForgetEntry(PrefixNode& node);
+  void DropShorter(PrefixNode& node);
+  void Tidy(PrefixNode* node);
+
+  static EntryId BlockEntry(const PrefixNode& node) { return 2 * node.id; }
+  static EntryId ResumeEntry(const PrefixNode& node) { return 2 * node.id + 1; }
+
+  const KvGeometry geometry_;
+  SlotPool& pool_;
+  const std::unique_ptr<EvictionPolicy> policy_;
+  PrefixTree tree_;
+  std::vector<Class> classes_;  // ascending windows: full attention first
+  std::vector<uint32_t> sliding_groups_;
+  uint32_t widest_window_ = 0;
+  std::vector<PrefixNode*> node_of_slot_;
+  using LooseHook =
+      boost::intrusive::member_hook<PrefixNode, boost::intrusive::list_member_hook<>, &PrefixNode::loose_hook>;
+  boost::intrusive::list<PrefixNode, LooseHook> loose_;  // may hold some that no longer are
+  Reach now_reach_, later_reach_;                        // scratch of Find
+  Nanos now_{0};
+  uint64_t evicted_slots_ = 0;
+};
+
+}  // namespace cachalot::kv

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "kv/testing/prefix_model.h"
+
+namespace cachalot::kv {
+namespace {
+
+PrefixModelReport RunAndExpectNoProblem(const PrefixModelRun& run) {
+  PrefixModelReport report = RunPrefixModel(run);
+  EXPECT_TRUE(report.problems.empty()) << "seed " << run.seed << ": " << report.problems.front();
+  return report;
+}
+
+TEST(PrefixModel, FindsAllThatWasComputedWhileNothingIsEvicted) {
+  uint64_t exact = 0, whole = 0, awaited = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const PrefixModelReport report = RunAndExpectNoProblem(
+        {.geometry = {.block_tokens = 4, .windows = {0, 0}, .slots = 20000}, .seed = seed, .operations = 400});
+    EXPECT_EQ(report.evicted_slots, 0u);
+    exact += report.exact_checks;
+    whole += report.whole_hits;
+    awaited += report.awaited;
+  }
+  EXPECT_GT(exact, 500u);
+  EXPECT_GT(whole, 50u);
+  EXPECT_GT(awaited, 5u);
+}
+
+TEST(PrefixModel, EveryVictimMayGo) {
+  uint64_t attached = 0, evicted = 0, refusals = 0, rollbacks = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const PrefixModelReport report =
+        RunAndExpectNoProblem({.geometry = {.block_tokens = 4, .windows = {0}, .slots = 40},
+                               .seed = seed,
+                               .operations = 600,
+                               .alphabet = 2,
+                               .salts = 2});
+    attached += report.attached_tokens;
+    evicted += report.evicted_slots;
+    refusals += report.refusals;
+    rollbacks += report.rollbacks;
+  }
+  EXPECT_GT(attached, 1000u);
+  EXPECT_GT(evicted, 1000u);
+  EXPECT_GT(refusals, 100u);
+  EXPECT_GT(rollbacks, 500u);
+}
+
+TEST(PrefixModel, SlidingGroupsGoOnWhereTheirWindowsAreThere) {
+  SplitMix64 random(7);
+  uint64_t attached = 0, evicted = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const uint32_t block = 1u << random.Below(4);
+    std::vector<uint32_t> windows;
+    for (uint64_t groups = 1 + random.Below(3); groups > 0; --groups) {
+      windows.push_back(random.Below(3) == 0 ? 0 : static_cast<uint32_t>(1 + random.Below(4 * block + 3)));
+    }
+    const uint32_t slots = static_cast<uint32_t>((random.Below(2) == 0 ? 400 : 12000) * windows.size() / block / 4);
+    const PrefixModelReport report = RunAndExpectNoProblem(
+        {.geometry = {.block_tokens = block, .windows = windows, .slots = slots}, .seed = seed, .operations = 500});
+    attached += report.attached_tokens;
+    evicted += report.evicted_slots;
+  }
+  EXPECT_GT(attached, 1000u);
+  EXPECT_GT(evicted, 1000u);
+}
+
+}  // namespace
+}  // namespace cachalot::kv
