@@ -11,6 +11,14 @@
 
 namespace cachalot::engine {
 
+std::vector<std::string> Problems(const EngineOptions& options) {
+  std::vector<std::string> problems;
+  if (options.admission != "guaranteed" && options.admission != "expected") {
+    problems.push_back(fmt::format("admission is \"{}\"; expected guaranteed or expected", options.admission));
+  }
+  return problems;
+}
+
 Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
                      exec::Sampler& sampler_in)
     : options(options_in),
@@ -37,7 +45,8 @@ StepOutput Engine::Step(StepInput input) {
   state_->AdmitWaiting();
   state_->RunStep(&out);
   state_->DropFinished();
-  CACHALOT_DCHECK(state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
+  CACHALOT_DCHECK(state_->options.admission != "guaranteed" ||
+                  state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
   out.stats = state_->Stats();
   return out;
 }
@@ -138,6 +147,7 @@ void Engine::State::TakeArrivals(std::vector<GenerateRequest> arrivals, StepOutp
     Request& request = waiting.emplace_back();
     request.asked = std::move(asked);
     request.choices.emplace_back();
+    request.arrival = ++last_arrival;
     AdmitWaiting();  // so that a burst fills the pool before it counts against the queue
   }
 }
@@ -149,6 +159,7 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     if (ended.finished) return;
     ended.finished = true;
     output_tokens = static_cast<uint32_t>(ended.output.size());
+    if (reason == FinishReason::kStop || reason == FinishReason::kLength) output_lengths.Record(output_tokens);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
   }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,15 +32,22 @@ struct EngineOptions {
   uint32_t step_rows = 512;      // most rows of one step: decode rows first, then prefill chunks
   uint32_t prefill_chunk = 512;  // most prefill rows of one sequence in one step
   bool prefix_cache = true;      // KV outlives its request, and equal prefixes are computed once
+  std::string admission = "guaranteed";
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
     f("max-sequences", max_sequences, "Sequences that run at once.");
     f("step-rows", step_rows, "Most rows (tokens) computed in one step.");
     f("prefill-chunk", prefill_chunk, "Most prompt tokens of one sequence computed in one step.");
+    f("admission", admission,
+      "guaranteed: whoever runs has KV for all that it may generate; expected: for what it will likely generate, and "
+      "may be preempted.");
     f("prefix-cache", prefix_cache, "Keep KV of finished requests, and compute equal prefixes once.");
   }
 };
+
+// Each names the option, its value and what is allowed. Empty: valid.
+std::vector<std::string> Problems(const EngineOptions& options);
 
 struct StepInput {
   Nanos now{0};
@@ -63,6 +71,8 @@ struct EngineStats {
   uint64_t requests_finished = 0;
   uint64_t requests_rejected = 0;
   uint64_t requests_cancelled = 0;
+  uint64_t preemptions = 0;
+  uint64_t tokens_recomputed = 0;  // rows of preempted requests that had run before
   uint64_t step_failures = 0;
 
   // That running requests hold.

@@ -19,6 +19,7 @@
 #include "kv/kv_manager.h"
 #include "kv/kv_snapshot.h"
 #include "kv/slot_budget.h"
+#include "sched/future_peak.h"
 #include "sched/step_plan.h"
 
 namespace cachalot::engine {
@@ -29,6 +30,16 @@ struct Choice {
   std::vector<TokenId> output;
   std::unique_ptr<StopCondition> stop;
   bool finished = false;
+  uint64_t computed = 0;  // tokens of its history that were in the KV when it was preempted
+};
+
+// What a request would need of the pool.
+struct SlotDemand {
+  uint64_t peak = 0;     // in an empty pool
+  uint64_t full = 0;     // of it: full attention
+  uint64_t sliding = 0;  // of it: the rest
+  uint64_t promise = 0;  // beyond what it would share
+  uint64_t charge = 0;   // promise, and shared slots that nobody uses now
 };
 
 // A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
@@ -39,6 +50,11 @@ struct Request {
   bool forked = false;
   uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
   uint32_t overtaken = 0;      // while it waited
+  uint64_t arrival = 0;        // counts arrivals
+  uint32_t preemptions = 0;
+  uint32_t scored = 0;  // prompt tokens whose logprobs were told
+  bool guaranteed = true;
+  SlotDemand demand;  // when it was last admitted
   kv::SlotPromise promise;
 
   uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
@@ -57,13 +73,6 @@ enum class Admission : uint8_t {
   kNoRoom,
 };
 
-// What a request would need of the pool.
-struct SlotDemand {
-  uint64_t peak = 0;     // in an empty pool
-  uint64_t promise = 0;  // beyond what it would share
-  uint64_t charge = 0;   // promise, and shared slots that nobody uses now
-};
-
 struct Engine::State {
   State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
         exec::Sampler& sampler_in);
@@ -79,14 +88,23 @@ struct Engine::State {
   // admission.cc
   void AdmitWaiting();
   Admission TryAdmit(Request& request);
+  bool FitsWithExpected(const Request& request) const;
+  uint64_t ExpectedGrowth(const Request& request) const;
+  sched::GrowthView GrowthOf(const Request& request) const;
   SlotDemand DemandOf(const Request& request, const kv::PrefixView& found) const;
   // The tokens that the first open choice has to have in the KV, and how many of them a hit may skip.
   std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
   uint64_t SkippableOf(const Request& request, const Choice& choice) const;
   void Attach(Request& request, Choice& choice);
   void AttachParked();
+  void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
   uint32_t RunningSequences() const;
+
+  // preemption.cc
+  // Makes room for the planned growth.
+  void PreemptForGrowth();
+  void Preempt(uint32_t index);
 
   // step.cc
   void RunStep(StepOutput* out);
@@ -96,8 +114,8 @@ struct Engine::State {
   void ApplyLogits(const exec::Logits& logits, StepOutput* out);
   void AdvancePrompt(Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                      uint32_t first_row, StepOutput* out);
-  void ScorePrompt(const Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
-                   uint32_t first_row, StepOutput* out);
+  void ScorePrompt(Request& request, const sched::PlannedRows& planned, const exec::Logits& logits, uint32_t first_row,
+                   StepOutput* out);
   void SampleNext(Request& request, uint32_t choice, std::span<const float> logits, StepOutput* out);
   void FailStep(const Status& error, StepOutput* out);
 
@@ -110,6 +128,8 @@ struct Engine::State {
   kv::SlotBudget budget;
   std::deque<Request> waiting;  // by arrival
   std::deque<Request> running;
+  sched::OutputLengths output_lengths;
+  uint64_t last_arrival = 0;
   bool draining = false;
   EngineStats totals;
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs

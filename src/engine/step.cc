@@ -10,6 +10,7 @@ void Engine::State::RunStep(StepOutput* out) {
   PlanRows();
   if (plan.empty()) return;
   ListRows();
+  PreemptForGrowth();
 
   Result<kv::StepReservation> reservation = kv.Reserve(growth);
   if (!reservation.ok()) return FailStep(reservation.status(), out);
@@ -23,9 +24,7 @@ void Engine::State::RunStep(StepOutput* out) {
     return FailStep(logits.status(), out);
   }
   for (size_t i = 0; i < plan.size(); ++i) {
-    kv::SlotPromise& promise = running[candidates[plan[i].index].request].promise;
-    const uint64_t taken = reservation->full_slots_taken()[i];
-    promise.ShrinkTo(promise.slots() - std::min(promise.slots(), taken));
+    NoteTaken(running[candidates[plan[i].index].request], reservation->full_slots_taken()[i]);
   }
   std::move(reservation).value().Commit();
   ++totals.steps;
@@ -122,17 +121,19 @@ void Engine::State::AdvancePrompt(Request& request, const sched::PlannedRows& pl
   }
 }
 
-void Engine::State::ScorePrompt(const Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
+void Engine::State::ScorePrompt(Request& request, const sched::PlannedRows& planned, const exec::Logits& logits,
                                 uint32_t first_row, StepOutput* out) {
   const std::vector<TokenId>& prompt = request.asked.prompt;
   const auto begin = static_cast<uint32_t>(kv.Length(request.choices.front().sequence)) - planned.rows;
-  PromptEvent event{request.asked.id, begin + 1, {}};
+  PromptEvent event{request.asked.id, std::max(begin, request.scored) + 1, {}};
   for (uint32_t i = 0; i < planned.rows; ++i) {
     const uint32_t next = begin + i + 1;
     if (next == prompt.size()) break;
+    if (next <= request.scored) continue;  // told before it was preempted
     event.tokens.push_back(
         sampler.Score(logits.row(first_row + i), prompt[next], static_cast<uint32_t>(request.asked.prompt_logprobs)));
   }
+  request.scored += static_cast<uint32_t>(event.tokens.size());
   if (!event.tokens.empty()) out->prompts.push_back(std::move(event));
 }
 

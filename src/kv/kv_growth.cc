@@ -38,6 +38,11 @@ uint32_t KvManager::SlotsToGrow(SequenceId sequence, uint32_t tokens) const {
   return static_cast<uint32_t>(std::min<uint64_t>(needed, UINT32_MAX));
 }
 
+uint64_t KvManager::SlotsToGrow(std::span<const Growth> growth) const {
+  CACHALOT_CHECK(!state_->open);
+  return state_->SlotsNeeded(growth);
+}
+
 Result<StepReservation> KvManager::Reserve(std::span<const Growth> growth) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);

@@ -100,6 +100,18 @@ void KvManager::Free(SequenceId id) {
 
 uint64_t KvManager::Length(SequenceId sequence) const { return state_->At(sequence).length; }
 
+uint32_t KvManager::ExclusiveSlots(SequenceId sequence) const {
+  uint32_t exclusive = 0;
+  for (const PageTable& table : state_->At(sequence).tables) {
+    const PageTableRef pages = table.Ref();
+    for (uint32_t i = 0; i < pages.slot_count; ++i) {
+      const SlotId slot(pages.slots[i]);
+      exclusive += state_->pool.references(slot) == (state_->pool.indexed(slot) ? 2u : 1u);
+    }
+  }
+  return exclusive;
+}
+
 PageTableRef KvManager::Pages(SequenceId sequence, uint32_t group) const {
   const Sequence& found = state_->At(sequence);
   CACHALOT_CHECK(group < found.tables.size());

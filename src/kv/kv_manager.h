@@ -100,6 +100,10 @@ class KvManager {
   uint64_t Length(SequenceId sequence) const;
   // Free slots that growing by `tokens` would take now, copy-on-write included. Requires that no reservation is open.
   uint32_t SlotsToGrow(SequenceId sequence, uint32_t tokens) const;
+  // The same for several that grow together.
+  uint64_t SlotsToGrow(std::span<const Growth> growth) const;
+  // Slots that no other sequence uses.
+  uint32_t ExclusiveSlots(SequenceId sequence) const;
 
   // Reserves the growth of all sequences together, evicting what must go, or nothing: kOverloaded with numbers. One
   // reservation may be open at a time; each sequence at most once in `growth`.
