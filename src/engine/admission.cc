@@ -47,7 +47,8 @@ SlotDemand Engine::State::DemandOf(const Request& request, const kv::PrefixView&
 }
 
 void Engine::State::AdmitWaiting() {
-  if (waiting.empty() || RunningSequences() >= options.max_sequences) return;
+  if (!std::exchange(admission_due, false) || waiting.empty()) return;
+  if (RunningSequences() >= options.max_sequences) return;
   std::vector<sched::WaitingView> views;
   const size_t tried = std::min(waiting.size(), kTriedAtOnce);
   for (size_t i = 0; i < tried; ++i) {
@@ -63,6 +64,7 @@ void Engine::State::AdmitWaiting() {
       running.push_back(std::move(waiting[i]));
       admitted.push_back(i);
     }
+    if (result == Admission::kAwaits) admission_due = true;
     // When its turn has come, nobody passes any more.
     if (result == Admission::kNoRoom && waiting[i].overtaken >= kPatience) break;
   }

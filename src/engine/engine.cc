@@ -148,6 +148,7 @@ void Engine::State::TakeArrivals(std::vector<GenerateRequest> arrivals, StepOutp
     request.asked = std::move(asked);
     request.choices.emplace_back();
     request.arrival = ++last_arrival;
+    admission_due = true;
     AdmitWaiting();  // so that a burst fills the pool before it counts against the queue
   }
 }
@@ -158,6 +159,7 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     Choice& ended = request.choices[choice];
     if (ended.finished) return;
     ended.finished = true;
+    admission_due = true;
     output_tokens = static_cast<uint32_t>(ended.output.size());
     if (reason == FinishReason::kStop || reason == FinishReason::kLength) output_lengths.Record(output_tokens);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));

@@ -130,6 +130,7 @@ struct Engine::State {
   std::deque<Request> running;
   sched::OutputLengths output_lengths;
   uint64_t last_arrival = 0;
+  bool admission_due = false;  // something came, or gave room, since waiting requests were last tried
   bool draining = false;
   EngineStats totals;
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs

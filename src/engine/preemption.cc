@@ -44,6 +44,7 @@ void Engine::State::Preempt(uint32_t index) {
   }
   request.promise.ShrinkTo(0);
   ++request.preemptions;
+  admission_due = true;
   ++totals.preemptions;
   const auto at = std::ranges::upper_bound(waiting, request.arrival, {}, &Request::arrival);
   waiting.insert(at, std::move(request));
