@@ -17,3 +17,11 @@ cachalot_end_to_end(end_to_end_slow slow
                     model_end_to_end --gtest_brief=1 --gtest_filter=*Gemma*:*Slow*)
 cachalot_end_to_end(end_to_end_server model
                     ${Python3_EXECUTABLE} tests/server/api_test.py --cachalot $<TARGET_FILE:cachalot>)
+cachalot_end_to_end(end_to_end_bench_serve model
+                    ${Python3_EXECUTABLE} tests/server/bench_serve_test.py --cachalot $<TARGET_FILE:cachalot>)
+
+# "oracle": needs packages of PyPI; skipped (77) where the Python does not have them.
+set(CACHALOT_ORACLE_PYTHON ${Python3_EXECUTABLE} CACHE FILEPATH "A Python that has the PyPI package openai")
+cachalot_end_to_end(end_to_end_openai "slow;oracle"
+                    ${CACHALOT_ORACLE_PYTHON} tests/server/openai_test.py --cachalot $<TARGET_FILE:cachalot>)
+set_tests_properties(end_to_end_openai PROPERTIES SKIP_RETURN_CODE 77)

@@ -4,12 +4,15 @@ vocabulary of a GGUF file, and `llama-tokenize`. Also trains the small vocabular
 
 import dataclasses
 import json
+import re
 import subprocess
 import unicodedata
 
 import gguf
 import unicodedata2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+from make_unicode_table import NUMBERS_SINCE_17
 
 SPACE = "\u2581"
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
@@ -19,6 +22,7 @@ SPLITS = {
     "qwen2": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "llama-bpe": r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 }
+OVERLONG = re.compile(rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}")
 
 
 @dataclasses.dataclass
@@ -180,19 +184,21 @@ def missing_bytes(v):
 
 
 def llama_filter(v):
-    """Takes out of a document what llama.cpp does otherwise than the published rules: it does not compose characters for
-    Qwen2, takes U+017F for no s, reads an older Unicode than 16.0, and keeps merging apart what a byte without a token
-    stood between."""
+    """Takes out of a document what llama.cpp does otherwise than the published rules: it composes no characters for
+    Qwen2 (we do, overlong ones too), takes U+017F for no s, reads an older Unicode than 16.0 (17.0 for numbers), and
+    keeps merging apart what a byte without a token stood between."""
     missing = missing_bytes(v)
 
     def agreed(c):
-        newer = unicodedata.category(c) == "Cn" and unicodedata2.category(c) != "Cn"
+        newer = unicodedata.category(c) == "Cn" and (unicodedata2.category(c) != "Cn" or ord(c) in NUMBERS_SINCE_17)
         return c != "\u017f" and not newer and not missing.intersection(c.encode("utf-8", "surrogateescape"))
 
     def keep(document):
-        text = document.decode("utf-8", "surrogateescape")
+        if v.pre == "qwen2":
+            document = OVERLONG.sub(b"?", document)
+        text = "".join(filter(agreed, document.decode("utf-8", "surrogateescape")))
         text = unicodedata.normalize("NFC", text) if v.pre == "qwen2" else text
-        return "".join(filter(agreed, text)).encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape")
 
     return keep
 

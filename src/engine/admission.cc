@@ -60,6 +60,7 @@ void Engine::State::AdmitWaiting() {
   std::vector<uint32_t> admitted;
   for (const uint32_t i : sched::OrderWaiting(views, kPatience)) {
     const Admission result = TryAdmit(waiting[i]);
+    waiting[i].awaits = result == Admission::kAwaits;
     if (result == Admission::kAdmitted) {
       running.push_back(std::move(waiting[i]));
       admitted.push_back(i);
@@ -103,6 +104,7 @@ Admission Engine::State::TryAdmit(Request& request) {
   if (!request.forked) {
     request.cached_tokens = static_cast<uint32_t>(kv.Length(choice.sequence));
     totals.prompt_tokens_cached += request.cached_tokens;
+    SampleHit(request, request.cached_tokens);
   }
   return Admission::kAdmitted;
 }

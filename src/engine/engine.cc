@@ -16,6 +16,9 @@ std::vector<std::string> Problems(const EngineOptions& options) {
   if (options.admission != "guaranteed" && options.admission != "expected") {
     problems.push_back(fmt::format("admission is \"{}\"; expected guaranteed or expected", options.admission));
   }
+  if (!(options.verify_hits >= 0 && options.verify_hits <= 1)) {
+    problems.push_back(fmt::format("verify-hits is {}; expected 0 to 1", options.verify_hits));
+  }
   return problems;
 }
 
@@ -47,6 +50,7 @@ StepOutput Engine::Step(StepInput input) {
   state_->DropFinished();
   CACHALOT_DCHECK(state_->options.admission != "guaranteed" ||
                   state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
+  for (const Inquiry& inquiry : input.inquiries) out.answers.push_back(state_->AnswerTo(inquiry));
   out.stats = state_->Stats();
   return out;
 }
@@ -93,6 +97,7 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
     return Rejection{asked.id, reason, std::move(message), needed, available};
   };
   if (draining) return refuse(RejectReason::kShuttingDown, "the server is shutting down");
+  if (!poison.ok()) return refuse(RejectReason::kPoisoned, poison.message());
   if (asked.prompt.empty()) return refuse(RejectReason::kInvalid, "the prompt has no tokens");
   if (asked.n == 0) return refuse(RejectReason::kInvalid, "n is 0; at least 1 is needed");
   const auto unknown = std::ranges::find_if(asked.prompt, [&](TokenId t) { return t >= executor.vocabulary(); });
@@ -161,10 +166,12 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     ended.finished = true;
     admission_due = true;
     output_tokens = static_cast<uint32_t>(ended.output.size());
-    if (reason == FinishReason::kStop || reason == FinishReason::kLength) output_lengths.Record(output_tokens);
+    if (request.is_check) kv.Free(std::exchange(request.checked, SequenceId(0)));
+    if (!request.is_check && (reason == FinishReason::kStop || reason == FinishReason::kLength)) output_lengths.Record(output_tokens);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
   }
+  if (request.is_check) return;
   out->finishes.push_back({request.asked.id, choice, reason, std::move(error),
                            static_cast<uint32_t>(request.asked.prompt.size()), request.cached_tokens, output_tokens});
 }
@@ -172,7 +179,7 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
 void Engine::State::DropFinished() {
   std::erase_if(running, [&](const Request& request) {
     const bool ended = request.open_choices() == 0;
-    if (ended) ++totals.requests_finished;
+    if (ended && !request.is_check) ++totals.requests_finished;
     return ended;
   });
 }
@@ -185,6 +192,7 @@ EngineStats Engine::State::Stats() const {
   EngineStats stats = totals;
   for (const Request& request : running) stats.running_sequences += request.open_choices();
   stats.waiting_requests = static_cast<uint32_t>(waiting.size());
+  stats.awaiting_requests = static_cast<uint32_t>(std::ranges::count(waiting, true, &Request::awaits));
   stats.total_slots = kv.geometry().slots;
   stats.free_slots = kv.free_slots();
   stats.idle_slots = kv.available_slots() - kv.free_slots();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/inquiry.h"
 #include "engine/request.h"
 
 namespace cachalot::exec {
@@ -33,6 +34,7 @@ struct EngineOptions {
   uint32_t prefill_chunk = 512;  // most prefill rows of one sequence in one step
   bool prefix_cache = true;      // KV outlives its request, and equal prefixes are computed once
   std::string admission = "guaranteed";
+  double verify_hits = 0;        // share of hits that are computed again and compared
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
@@ -42,6 +44,9 @@ struct EngineOptions {
     f("admission", admission,
       "guaranteed: whoever runs has KV for all that it may generate; expected: for what it will likely generate, and "
       "may be preempted.");
+    f("verify-hits", verify_hits,
+      "Share of prefix hits, 0 to 1, whose KV is computed again and compared bit for bit; a difference stops all "
+      "answers.");
     f("prefix-cache", prefix_cache, "Keep KV of finished requests, and compute equal prefixes once.");
   }
 };
@@ -53,12 +58,14 @@ struct StepInput {
   Nanos now{0};
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
+  std::vector<Inquiry> inquiries;
 };
 
 // Levels and totals after the step, for metrics.
 struct EngineStats {
   uint32_t running_sequences = 0;
   uint32_t waiting_requests = 0;
+  uint32_t awaiting_requests = 0;  // of them: those that wait for a running one to compute what they share
   uint32_t total_slots = 0;
   uint32_t free_slots = 0;
   uint32_t idle_slots = 0;      // held for later requests only; free as soon as they are needed
@@ -74,6 +81,8 @@ struct EngineStats {
   uint64_t preemptions = 0;
   uint64_t tokens_recomputed = 0;  // rows of preempted requests that had run before
   uint64_t step_failures = 0;
+  uint64_t hits_verified = 0;
+  uint64_t hits_not_verified = 0;  // sampled, but there was no room to compute them again
 
   // That running requests hold.
   uint32_t in_use_slots() const { return total_slots - free_slots - idle_slots; }
@@ -84,7 +93,9 @@ struct StepOutput {
   std::vector<PromptEvent> prompts;
   std::vector<TokenEvent> tokens;
   std::vector<FinishEvent> finishes;  // after the tokens of the same choice
+  std::vector<Answer> answers;
   EngineStats stats;
+  Nanos duration{0};  // of the step, as EngineLoop measured it
 };
 
 class Engine {

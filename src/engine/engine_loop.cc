@@ -13,7 +13,7 @@ namespace cachalot::engine {
 namespace {
 
 struct DrainMessage {};
-using Message = std::variant<GenerateRequest, RequestId, DrainMessage>;
+using Message = std::variant<GenerateRequest, RequestId, Inquiry, DrainMessage>;
 
 }  // namespace
 
@@ -45,6 +45,7 @@ EngineLoop::~EngineLoop() { Stop(); }
 void EngineLoop::Submit(GenerateRequest request) { state_->messages.Push(std::move(request)); }
 void EngineLoop::Cancel(RequestId id) { state_->messages.Push(id); }
 void EngineLoop::Drain() { state_->messages.Push(DrainMessage{}); }
+void EngineLoop::Ask(Inquiry inquiry) { state_->messages.Push(std::move(inquiry)); }
 bool EngineLoop::drained() const { return state_->drained.load(std::memory_order_acquire); }
 
 void EngineLoop::Stop() {
@@ -67,6 +68,8 @@ bool EngineLoop::State::TakeMessages(StepInput* input) {
       input->arrivals.push_back(std::move(*request));
     } else if (const auto* id = std::get_if<RequestId>(&message)) {
       input->cancels.push_back(*id);
+    } else if (auto* inquiry = std::get_if<Inquiry>(&message)) {
+      input->inquiries.push_back(std::move(*inquiry));
     } else {
       drain_after_step = true;  // what came before it still arrives
     }
@@ -78,11 +81,15 @@ void EngineLoop::State::Main() {
   SetDefaultFpEnv();
   StepInput input;
   bool draining = false;
+  uint64_t steps = 0;
   while (TakeMessages(&input)) {
     input.now = clock.Now();
+    const Nanos begun = input.now;
     StepOutput output = engine.Step(std::exchange(input, {}));
+    output.duration = clock.Now() - begun;
+    const bool ran = std::exchange(steps, output.stats.steps) != output.stats.steps;
     const bool says_something =
-        !output.rejections.empty() || !output.prompts.empty() || !output.tokens.empty() || !output.finishes.empty();
+        ran || !output.rejections.empty() || !output.finishes.empty() || !output.answers.empty();
     if (says_something) sink(std::move(output));
     if (std::exchange(drain_after_step, false)) {
       engine.Drain();

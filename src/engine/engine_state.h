@@ -50,11 +50,14 @@ struct Request {
   bool forked = false;
   uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
   uint32_t overtaken = 0;      // while it waited
+  bool awaits = false;         // a running request computes more of its prompt
   uint64_t arrival = 0;        // counts arrivals
   uint32_t preemptions = 0;
   uint32_t scored = 0;  // prompt tokens whose logprobs were told
   bool guaranteed = true;
   SlotDemand demand;  // when it was last admitted
+  bool is_check = false;  // nobody asked for it: it computes again what `checked` holds
+  SequenceId checked{0};
   kv::SlotPromise promise;
 
   uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
@@ -85,6 +88,10 @@ struct Engine::State {
   void DropFinished();
   EngineStats Stats() const;
 
+  // inquiry.cc
+  Answer AnswerTo(const Inquiry& inquiry);
+  PrefixProbe Probe(const GenerateRequest& asked) const;
+
   // admission.cc
   void AdmitWaiting();
   Admission TryAdmit(Request& request);
@@ -100,6 +107,12 @@ struct Engine::State {
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
   uint32_t RunningSequences() const;
+
+  // hit_check.cc
+  void SampleHit(const Request& request, uint64_t hit_tokens);
+  void FinishCheck(Request& check, StepOutput* out);
+  bool SameBlocks(SequenceId a, SequenceId b);
+  void Poison(const Status& error, StepOutput* out);
 
   // preemption.cc
   // Makes room for the planned growth.
@@ -130,6 +143,7 @@ struct Engine::State {
   std::deque<Request> running;
   sched::OutputLengths output_lengths;
   uint64_t last_arrival = 0;
+  Status poison;               // kOk, unless a verified hit differed
   bool admission_due = false;  // something came, or gave room, since waiting requests were last tried
   bool draining = false;
   EngineStats totals;

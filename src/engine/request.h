@@ -35,6 +35,7 @@ enum class RejectReason : uint8_t {
   kTooLarge = 1,       // could never fit the pool: 413
   kQueueFull = 2,      // 429
   kShuttingDown = 3,   // 503
+  kPoisoned = 5,       // a verified hit differed from what was computed, so no answer can be trusted: 500
   kInvalid = 4,        // empty prompt, token outside the vocabulary, parameters out of range: 400
 };
 

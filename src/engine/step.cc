@@ -97,6 +97,7 @@ void Engine::State::ApplyLogits(const exec::Logits& logits, StepOutput* out) {
       SampleNext(request, c.choice, logits.row(row), out);
     }
     row += p.logit_rows;
+    if (!poison.ok()) return;
   }
 }
 
@@ -104,6 +105,10 @@ void Engine::State::AdvancePrompt(Request& request, const sched::PlannedRows& pl
                                   uint32_t first_row, StepOutput* out) {
   const GenerateRequest& asked = request.asked;
   const SequenceId prompt = request.choices.front().sequence;
+  if (request.is_check) {
+    if (kv.Length(prompt) == asked.prompt.size()) FinishCheck(request, out);
+    return;
+  }
   if (asked.prompt_logprobs >= 0) ScorePrompt(request, planned, logits, first_row, out);
   totals.prompt_tokens_computed += planned.rows;
   if (kv.Length(prompt) < asked.prompt.size()) return;

@@ -20,6 +20,8 @@ struct KvGeometry {
   uint32_t slots = 0;
 };
 
+inline constexpr uint32_t kNoSlot = 0xFFFFFFFF;  // where a slot number stands, and there is none
+
 // Page tables count blocks in 32 bits.
 inline constexpr uint64_t kMaxSequenceBlocks = 0xFFFFFFFF;
 

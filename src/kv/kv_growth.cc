@@ -105,7 +105,7 @@ uint64_t KvManager::State::SlotsNeeded(std::span<const Growth> growth) {
 }
 
 void KvManager::State::Grow(Sequence& sequence, const Growth& growth) {
-  CACHALOT_CHECK(index == nullptr || growth.ids.size() == growth.tokens);
+  CACHALOT_CHECK(sequence.cursor == nullptr || growth.ids.size() == growth.tokens);
   const uint64_t end = BlocksFor(sequence.length + growth.tokens, geometry.block_tokens);
   CACHALOT_CHECK(end <= kMaxSequenceBlocks);
   uint32_t full_slots = 0;
@@ -120,7 +120,8 @@ void KvManager::State::Grow(Sequence& sequence, const Growth& growth) {
     for (; table.end_block() < end; ++taken) table.Append();
     if (geometry.windows[group] == 0) full_slots += taken;
   }
-  if (index != nullptr) sequence.unsealed.insert(sequence.unsealed.end(), growth.ids.begin(), growth.ids.end());
+  if (sequence.cursor != nullptr)
+    sequence.unsealed.insert(sequence.unsealed.end(), growth.ids.begin(), growth.ids.end());
   sequence.step_tokens = growth.tokens;
   grown.push_back(&sequence);
   full_slots_taken.push_back(full_slots);
@@ -135,12 +136,12 @@ void KvManager::State::UndoGrow(Sequence& sequence) {
     table->ShareTailAgain(moved.back().original);
     moved.pop_back();
   }
-  if (index != nullptr) sequence.unsealed.resize(sequence.unsealed.size() - sequence.step_tokens);
+  if (sequence.cursor != nullptr) sequence.unsealed.resize(sequence.unsealed.size() - sequence.step_tokens);
 }
 
 void KvManager::State::KeepGrowth(Sequence& sequence) {
   sequence.length += sequence.step_tokens;
-  if (index != nullptr) {
+  if (sequence.cursor != nullptr) {
     SealWhole(sequence);
     OpenTail(sequence);
   }

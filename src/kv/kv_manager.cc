@@ -29,6 +29,15 @@ uint32_t KvManager::available_slots() const { return state_->pool.free_count() +
 uint32_t KvManager::full_slots_in_use() const { return state_->pool.in_use(SlotUse::kFull); }
 uint64_t KvManager::evicted_slots() const { return state_->index == nullptr ? 0 : state_->index->evicted_slots(); }
 
+uint32_t KvManager::EvictAllIdle() {
+  State& state = *state_;
+  CACHALOT_CHECK(!state.open);
+  const uint32_t free = state.pool.free_count();
+  while (state.index != nullptr && state.pool.idle_count() > 0 && state.index->EvictOne()) {
+  }
+  return state.pool.free_count() - free;
+}
+
 void KvManager::SetNow(Nanos now) {
   if (state_->index != nullptr) state_->index->SetNow(now);
 }
@@ -41,6 +50,17 @@ Sequence& KvManager::State::At(SequenceId id) const {
 }
 
 SequenceId KvManager::Create(const PrefixScope& scope) {
+  const SequenceId id = CreateUnindexed();
+  Sequence& sequence = state_->At(id);
+  sequence.scope = scope;
+  if (state_->index != nullptr) {
+    sequence.cursor = &state_->index->root();
+    state_->index->Enter(*sequence.cursor);
+  }
+  return id;
+}
+
+SequenceId KvManager::CreateUnindexed() {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   std::unique_ptr<Sequence> sequence;
@@ -56,12 +76,7 @@ SequenceId KvManager::Create(const PrefixScope& scope) {
   }
   sequence->id = SequenceId(state.next_id++);
   sequence->length = 0;
-  sequence->scope = scope;
   sequence->turn = 0;
-  if (state.index != nullptr) {
-    sequence->cursor = &state.index->root();
-    state.index->Enter(*sequence->cursor);
-  }
   state.live.push_back(std::move(sequence));
   return state.live.back()->id;
 }
@@ -75,7 +90,7 @@ SequenceId KvManager::Fork(SequenceId parent_id) {
   child.length = parent.length;
   child.turn = parent.turn;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
-  if (state.index != nullptr) {
+  if (parent.cursor != nullptr) {
     child.unsealed = parent.unsealed;
     state.index->Enter(*parent.cursor);
     state.index->Leave(*std::exchange(child.cursor, parent.cursor));
@@ -87,12 +102,12 @@ void KvManager::Free(SequenceId id) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   Sequence& sequence = state.At(id);
-  if (state.index != nullptr) {
+  if (sequence.cursor != nullptr) {
     state.SealShort(sequence);
     state.Withdraw(sequence);
   }
   state.DropTables(sequence);
-  if (state.index != nullptr) state.index->Leave(*std::exchange(sequence.cursor, nullptr));
+  if (sequence.cursor != nullptr) state.index->Leave(*std::exchange(sequence.cursor, nullptr));
   const auto at = std::ranges::find_if(state.live, [&](const auto& s) { return s.get() == &sequence; });
   state.spare.push_back(std::move(*at));
   state.live.erase(at);
@@ -122,7 +137,7 @@ PrefixView KvManager::Find(const PrefixScope& scope, std::span<const TokenId> to
   State& state = *state_;
   if (state.index == nullptr) return {};
   const PrefixMatch match = state.index->Find(scope, tokens, limit);
-  PrefixView view{.tokens = match.tokens, .awaited = match.awaited};
+  PrefixView view{.tokens = match.tokens, .awaited = match.awaited, .full_tokens = match.full_tokens};
   for (const PrefixNode* node = match.node; node->parent != nullptr; node = node->parent) {
     for (uint32_t group = 0; group < state.groups(); ++group) {
       if (state.geometry.windows[group] != 0) continue;

@@ -38,6 +38,7 @@ struct Growth {
 struct PrefixView {
   uint64_t tokens = 0;           // that need not be computed
   uint64_t awaited = 0;          // that will not have to be once running sequences have come that far; >= tokens
+  uint64_t full_tokens = 0;      // in whole blocks, that full attention has without a gap
   uint64_t full_slots = 0;       // of full attention that would be shared
   uint64_t idle_full_slots = 0;  // of them: those that nobody uses now
 };
@@ -81,11 +82,15 @@ class KvManager {
   // Slots of full attention that some sequence holds.
   uint32_t full_slots_in_use() const;
   uint64_t evicted_slots() const;
+  // Evicts all that only the index holds, and says how many slots that were. Requires that no reservation is open.
+  uint32_t EvictAllIdle();
   // The time that the eviction policy sees, until the next call.
   void SetNow(Nanos now);
 
   // An empty sequence. Its blocks are found by those whose scope says so.
   SequenceId Create(const PrefixScope& scope = {});
+  // An empty sequence whose blocks nobody else finds, and which takes nobody's.
+  SequenceId CreateUnindexed();
   // What is resident of these tokens, at most `limit`.
   PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
   // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and

@@ -113,7 +113,7 @@ class Inspection {
     }
     std::vector<uint32_t> cursors(snapshot_.nodes.size(), 0), covers(snapshot_.nodes.size(), 0);
     for (const KvSnapshot::Sequence& sequence : snapshot_.sequences) {
-      if (!snapshot_.nodes.empty()) ++cursors[at_[sequence.cursor]];
+      if (sequence.cursor) ++cursors[at_[*sequence.cursor]];
     }
     const uint32_t widest = std::ranges::max(snapshot_.geometry.windows);
     for (size_t i = 1; i < snapshot_.nodes.size(); ++i) {
@@ -255,7 +255,7 @@ KvSnapshot KvManager::State::Snapshot() const {
     out.id = sequence->id;
     out.length = sequence->length;
     out.reserved_tokens = sequence->step_tokens;
-    if (index != nullptr) out.cursor = sequence->cursor->id;
+    if (sequence->cursor != nullptr) out.cursor = sequence->cursor->id;
     const uint64_t committed_end = BlocksFor(sequence->length, geometry.block_tokens);
     for (const PageTable& table : sequence->tables) {
       const PageTableRef pages = table.Ref();

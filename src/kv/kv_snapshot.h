@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,10 @@ struct KvSnapshot {
   };
   struct Sequence {
     SequenceId id;
-    uint64_t length = 0;           // tokens committed
-    uint64_t reserved_tokens = 0;  // of the open reservation
-    std::vector<Table> tables;     // one per layer group
-    uint32_t cursor = 0;           // id of the node that it has come to
+    uint64_t length = 0;             // tokens committed
+    uint64_t reserved_tokens = 0;    // of the open reservation
+    std::vector<Table> tables;       // one per layer group
+    std::optional<uint32_t> cursor;  // id of the node that it has come to, where it is in the index
   };
 
   // A node of the prefix index; parents come before their children.

@@ -23,7 +23,7 @@ struct Sequence {
   bool in_step = false;
   std::vector<PageTable> tables;  // one per layer group
 
-  // With an index only.
+  // Of those in the index.
   PrefixScope scope;
   PrefixNode* cursor = nullptr;    // the last whole block
   std::vector<TokenId> unsealed;   // the tokens after it, those of the open reservation included

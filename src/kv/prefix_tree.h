@@ -18,6 +18,7 @@
 
 #include "base/ids.h"
 #include "base/prefix_scope.h"
+#include "kv/geometry.h"
 
 namespace cachalot::kv {
 
@@ -25,8 +26,6 @@ struct PrefixKey {
   CacheSalt salt;
   std::span<const TokenId> tokens;
 };
-
-inline constexpr uint32_t kNoSlot = 0xFFFFFFFF;
 
 struct PrefixNode : boost::intrusive::set_base_hook<> {
   struct ByKey {

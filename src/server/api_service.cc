@@ -11,13 +11,13 @@
 namespace cachalot::server {
 namespace {
 
-// The time does not tell how much of the key is right. Requires: `key` is not empty.
-bool IsKey(std::string_view sent, std::string_view key) {
-  unsigned difference = sent.size() == key.size() ? 0 : 1;
-  for (size_t i = 0; i < sent.size(); ++i) {
-    difference |= static_cast<unsigned char>(sent[i] ^ key[i % key.size()]);
-  }
-  return difference == 0;
+HttpResponse Unauthorized(std::string_view whose, std::string code) {
+  HttpResponse response =
+      ErrorResponse({.status = 401,
+                     .message = fmt::format("the {} key is missing or wrong; send Authorization: Bearer KEY", whose),
+                     .code = std::move(code)});
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
 }
 
 ApiError MethodNotAllowed(const HttpRequest& request, const RouteMatch& match) {
@@ -40,7 +40,7 @@ HttpResponse OptionsPage(const HttpRequest& request, const RouteMatch& match, bo
   return response;
 }
 
-ApiError RejectionError(const engine::Rejection& rejection) {
+ApiError RejectionError(const engine::Rejection& rejection, uint32_t retry_after_seconds) {
   using engine::RejectReason;
   switch (rejection.reason) {
     case RejectReason::kContextLength: return ContextLengthExceeded(rejection.message);
@@ -50,8 +50,9 @@ ApiError RejectionError(const engine::Rejection& rejection) {
               .message = rejection.message,
               .type = "rate_limit_error",
               .code = "rate_limit_exceeded",
-              .retry_after_seconds = 1};
+              .retry_after_seconds = retry_after_seconds};
     case RejectReason::kShuttingDown: return ShuttingDown();
+    case RejectReason::kPoisoned: return ServerFault(rejection.message);
     case RejectReason::kInvalid: return InvalidBody(rejection.message);
   }
   return ServerFault(rejection.message);
@@ -63,12 +64,15 @@ ApiService::ApiService(const ServerOptions& options, Deps deps)
     : options_(options),
       deps_(std::move(deps)),
       started_unix_seconds_(deps_.clock.UnixSeconds()),
+      admin_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
+      finish_rate_(deps_.clock.Now()),
       ids_(deps_.entropy),
       seeds_(SplitMix64(~deps_.entropy)()) {}
 
 void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const RouteMatch match = MatchRoute(request.target);
-  if (match.route == Route::kUnknown) {
+  const bool hidden = match.access == Access::kAdmin && !deps_.keys.has_admin();
+  if (match.route == Route::kUnknown || hidden) {
     return exchange->Respond(ErrorResponse(NotFound(fmt::format("there is nothing at {}", Excerpt(request.target)))));
   }
   if (request.method == Method::kOptions) {
@@ -79,21 +83,30 @@ void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange)
     response.headers.emplace_back("Allow", match.allowed);
     return exchange->Respond(std::move(response));
   }
-  if (match.needs_key && !Authorized(request)) {
-    HttpResponse response = ErrorResponse({.status = 401,
-                                           .message = "the API key is missing or wrong; send Authorization: Bearer KEY",
-                                           .code = "invalid_api_key"});
-    response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return exchange->Respond(std::move(response));
+  std::optional<CacheSalt> salt = CacheSalt{};
+  if (match.access == Access::kClient && !(salt = deps_.keys.SaltOf(request.authorization))) {
+    return exchange->Respond(Unauthorized("API", "invalid_api_key"));
   }
-  if (match.route != Route::kChatCompletions && match.route != Route::kCompletions) return HandlePage(match, *exchange);
-  if (draining_) return exchange->Respond(ErrorResponse(ShuttingDown()));
+  if (match.access == Access::kAdmin && !deps_.keys.IsAdmin(request.authorization)) {
+    return exchange->Respond(Unauthorized("admin", "invalid_admin_key"));
+  }
+  if (match.route == Route::kKv) return admin_.Snapshot(std::move(exchange));
+  if (match.route == Route::kKvClear) return admin_.Clear(std::move(exchange));
+  const bool generates = match.route == Route::kChatCompletions || match.route == Route::kCompletions;
+  if (!generates && match.route != Route::kKvProbe) return HandlePage(match, *exchange);
+  if (generates && draining_) return exchange->Respond(ErrorResponse(ShuttingDown()));
   if (!request.has_length) {
     return exchange->Respond(
         ErrorResponse({.status = 411, .message = "the request has no body and no Content-Length"}));
   }
+  const PrepareContext context{.model = deps_.model,
+                               .default_max_tokens = options_.default_max_tokens,
+                               .unix_seconds = deps_.clock.UnixSeconds(),
+                               .salt = *salt,
+                               .public_prefixes = &deps_.public_prefixes};
+  if (!generates) return admin_.Probe(context, std::move(request), std::move(exchange));
   const Endpoint endpoint = match.route == Route::kCompletions ? Endpoint::kCompletion : Endpoint::kChat;
-  BeginPreparing(endpoint, std::move(request), std::move(exchange));
+  BeginPreparing(context, endpoint, std::move(request), std::move(exchange));
 }
 
 void ApiService::HandlePage(const RouteMatch& match, Exchange& exchange) {
@@ -107,13 +120,6 @@ void ApiService::HandlePage(const RouteMatch& match, Exchange& exchange) {
   }
 }
 
-bool ApiService::Authorized(const HttpRequest& request) const {
-  constexpr std::string_view kScheme = "Bearer ";
-  if (deps_.api_key.empty()) return true;
-  const std::string_view sent = request.authorization;
-  return sent.starts_with(kScheme) && IsKey(sent.substr(kScheme.size()), deps_.api_key);
-}
-
 void ApiService::OnResponse(int status) { deps_.metrics.Add(Counter::kHttpResponses, 1, std::to_string(status)); }
 
 void ApiService::OnTick() {
@@ -121,15 +127,13 @@ void ApiService::OnTick() {
   for (auto& [key, running] : running_) running.generation->SendHeartbeat(silence);
 }
 
-void ApiService::BeginPreparing(Endpoint endpoint, HttpRequest request, std::shared_ptr<Exchange> exchange) {
+void ApiService::BeginPreparing(const PrepareContext& context, Endpoint endpoint, HttpRequest request,
+                                std::shared_ptr<Exchange> exchange) {
   const uint64_t key = next_key_++;
   exchange->OnGone([this, key] { Forget(key); });
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   preparing_.emplace(key, Preparing{std::move(exchange), deps_.clock.Now(), gone});
 
-  const PrepareContext context{.model = deps_.model,
-                               .default_max_tokens = options_.default_max_tokens,
-                               .unix_seconds = deps_.clock.UnixSeconds()};
   const size_t bytes = request.body.size();
   const auto shared = std::make_shared<HttpRequest>(std::move(request));
   deps_.workers.Submit(bytes, [this, key, endpoint, context, gone, shared] {
@@ -205,8 +209,9 @@ void ApiService::DeliverEach(const std::vector<Event>& events, Consumer consume)
 }
 
 void ApiService::Deliver(const engine::StepOutput& output) {
-  DeliverEach(output.rejections, [](Generation& generation, size_t, const engine::Rejection& event) {
-    generation.Fail(RejectionError(event));
+  const uint32_t retry_after_seconds = finish_rate_.RetryAfter(deps_.clock.Now(), output.stats.waiting_requests);
+  DeliverEach(output.rejections, [&](Generation& generation, size_t, const engine::Rejection& event) {
+    generation.Fail(RejectionError(event, retry_after_seconds));
   });
   DeliverEach(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
     generation.OnPrompt(prompt, event);
@@ -221,8 +226,10 @@ void ApiService::Deliver(const engine::StepOutput& output) {
 
 void ApiService::OnSteps(const std::vector<engine::StepOutput>& outputs) {
   for (const engine::StepOutput& output : outputs) {
+    finish_rate_.Note(deps_.clock.Now(), output.stats.requests_finished);
     Deliver(output);
-    UpdateGauges(output.stats);
+    admin_.OnAnswers(output.answers, output.stats);
+    UpdateMetrics(output);
   }
   for (const uint64_t key : std::exchange(touched_, {})) {
     Running& running = running_.at(key);
@@ -232,21 +239,30 @@ void ApiService::OnSteps(const std::vector<engine::StepOutput>& outputs) {
   }
 }
 
-void ApiService::UpdateGauges(const engine::EngineStats& stats) {
+void ApiService::UpdateMetrics(const engine::StepOutput& output) {
+  const engine::EngineStats& stats = output.stats;
   Metrics& metrics = deps_.metrics;
   metrics.Set(Gauge::kRunningSequences, stats.running_sequences);
   metrics.Set(Gauge::kWaitingRequests, stats.waiting_requests);
+  metrics.Set(Gauge::kAwaitingRequests, stats.awaiting_requests);
   metrics.Set(Gauge::kKvSlots, stats.total_slots);
   metrics.Set(Gauge::kKvFreeSlots, stats.free_slots);
+  metrics.Set(Gauge::kKvIdleSlots, stats.idle_slots);
   metrics.Set(Gauge::kKvPromisedSlots, stats.promised_slots);
+  if (stats.steps != seen_.steps) metrics.Observe(Histogram::kStepTime, ToSeconds(output.duration));
   metrics.Add(Counter::kSteps, stats.steps - seen_.steps);
   metrics.Add(Counter::kStepFailures, stats.step_failures - seen_.step_failures);
   metrics.Add(Counter::kPromptTokensComputed, stats.prompt_tokens_computed - seen_.prompt_tokens_computed);
+  metrics.Add(Counter::kPromptTokensCached, stats.prompt_tokens_cached - seen_.prompt_tokens_cached);
+  metrics.Add(Counter::kTokensRecomputed, stats.tokens_recomputed - seen_.tokens_recomputed);
+  metrics.Add(Counter::kPreemptions, stats.preemptions - seen_.preemptions);
+  metrics.Add(Counter::kKvSlotsEvicted, stats.slots_evicted - seen_.slots_evicted);
   metrics.Add(Counter::kTokensGenerated, stats.tokens_generated - seen_.tokens_generated);
   seen_ = stats;
 }
 
 void ApiService::Clear() {
+  admin_.Forget();
   preparing_.clear();
   running_.clear();
   prompts_.clear();

@@ -86,6 +86,14 @@ TEST(Tokenizer, AddsBosAndEosAsTheMetadataSay) {
   EXPECT_TRUE(Make(vocab)->adds_bos());
 }
 
+TEST(Tokenizer, OverlongCharactersAreReadBeforeQwen2Composes) {
+  const std::string overlong = "\xC1\xA1\u0304";  // an "a" in two bytes, and a macron
+  const auto qwen2 = Make(ByteLevel("qwen2"));
+  EXPECT_EQ(qwen2->Encode(overlong, {}), qwen2->Encode("\u0101", {}));
+  const auto gpt2 = Make(ByteLevel());
+  EXPECT_EQ(gpt2->Encode(overlong, {}), gpt2->Encode("a\u0304", {}));
+}
+
 TEST(Tokenizer, Llama3TakesAWholeWordThoughMergesDoNotReachIt) {
   SmallVocab vocab = SmallVocab::ByteLevel("llama-bpe", {"a b"});
   vocab.Token("abcab");

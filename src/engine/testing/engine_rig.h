@@ -69,6 +69,7 @@ class Rig {
 
   Engine& engine() { return *engine_; }
   exec::FakeExecutor& executor() { return *executor_; }
+  exec::DeviceMemory& memory() { return *memory_; }
 
   std::map<std::pair<RequestId, uint32_t>, std::vector<TokenId>> outputs;
   std::map<std::pair<RequestId, uint32_t>, FinishEvent> finishes;

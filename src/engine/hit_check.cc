@@ -1,0 +1,76 @@
+// Hits that are computed again, beside the request that they served, and compared bit for bit.
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/random.h"
+#include "engine/engine_state.h"
+
+namespace cachalot::engine {
+
+// Begins the check of a hit, if it is one of the sample and there is room. Its whole blocks are held until then; a
+// sequence of its own, which the index doesn't know, computes them from the first token on.
+void Engine::State::SampleHit(const Request& request, uint64_t hit_tokens) {
+  const uint64_t tokens = hit_tokens - hit_tokens % kv.geometry().block_tokens;
+  SplitMix64 random(request.asked.id.value);
+  if (tokens == 0 || random.Uniform() >= options.verify_hits) return;
+  const uint32_t step_tokens = std::min(options.step_rows, options.prefill_chunk);
+  const uint64_t slots = kv::PeakSlots(kv.geometry(), tokens, step_tokens) + kv::SlotsHeld(sliding_part, tokens);
+  Result<kv::SlotPromise> promise = budget.Promise(slots, kv.full_slots_in_use());
+  if (!promise.ok() || RunningSequences() >= options.max_sequences) {
+    ++totals.hits_not_verified;
+    return;
+  }
+  Request& check = running.emplace_back();
+  check.is_check = true;
+  check.demand.full = slots;
+  check.asked.prompt.assign(request.asked.prompt.begin(),
+                            request.asked.prompt.begin() + static_cast<ptrdiff_t>(tokens));
+  check.asked.max_tokens = 0;
+  check.promise = std::move(promise).value();
+  check.checked = kv.Create(request.asked.scope);
+  const kv::AttachedPrefix held = kv.Attach(check.checked, check.asked.prompt, tokens);
+  CACHALOT_CHECK(held.tokens == tokens);
+  check.choices.emplace_back().sequence = kv.CreateUnindexed();
+}
+
+void Engine::State::FinishCheck(Request& check, StepOutput* out) {
+  const bool same = SameBlocks(check.checked, check.choices.front().sequence);
+  Finish(check, 0, FinishReason::kLength, OkStatus(), out);
+  ++totals.hits_verified;
+  if (same) return;
+  Poison(Internal(fmt::format("cached KV of {} prompt tokens is not what computing them gives: the cache or the "
+                              "arithmetic is broken, and no answer can be trusted",
+                              check.asked.prompt.size())),
+         out);
+}
+
+bool Engine::State::SameBlocks(SequenceId a, SequenceId b) {
+  std::vector<std::byte> one(memory.slot_bytes()), other(memory.slot_bytes());
+  for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
+    const PageTableRef pages = kv.Pages(a, group), others = kv.Pages(b, group);
+    CACHALOT_CHECK(pages.first_block == others.first_block && pages.slot_count == others.slot_count);
+    for (uint32_t i = 0; i < pages.slot_count; ++i) {
+      memory.Wait(memory.CopyOut(SlotId(pages.slots[i]), one));
+      memory.Wait(memory.CopyOut(SlotId(others.slots[i]), other));
+      if (std::memcmp(one.data(), other.data(), executor.layout().groups[group].used_bytes) != 0) return false;
+    }
+  }
+  return true;
+}
+
+// All that runs or waits ends with the error, and nothing is taken any more.
+void Engine::State::Poison(const Status& error, StepOutput* out) {
+  LogError(error.message());
+  poison = error;
+  for (std::deque<Request>* requests : {&running, &waiting}) {
+    for (Request& request : *requests) {
+      for (uint32_t c = 0; c < request.asked.n; ++c) Finish(request, c, FinishReason::kError, error, out);
+    }
+  }
+  waiting.clear();
+}
+
+}  // namespace cachalot::engine
