@@ -21,6 +21,7 @@
 #include "exec/sampler.h"
 #include "exec/testing/fake_executor.h"
 #include "kv/kv_snapshot.h"
+#include "kv/ledger.h"
 
 namespace cachalot::engine {
 
@@ -48,8 +49,11 @@ class Rig {
       EXPECT_FALSE(finishes.contains({e.id, e.choice})) << "two endings of one choice";
       finishes.emplace(std::pair(e.id, e.choice), e);
     }
-    const std::vector<std::string> problems = kv::Violations(engine_->Snapshot());
+    const kv::KvSnapshot snapshot = engine_->Snapshot();
+    const std::vector<std::string> problems = kv::Violations(snapshot);
     EXPECT_TRUE(problems.empty()) << problems.front();
+    const kv::KvLedger ledger = kv::LedgerOf(snapshot, executor_->layout());
+    EXPECT_EQ(ledger.Sum(), ledger.total_bytes);
     EXPECT_TRUE(executor_->violations().empty()) << executor_->violations().front();
     return out;
   }
