@@ -19,6 +19,11 @@ HELP
 ./cachalot.sh bench [--yes] [ARGUMENTS]
 Builds the release preset and measures; ARGUMENTS go to `cachalot bench`.
 HELP
+    bench-check) cat <<'HELP' ;;
+./cachalot.sh bench-check [--yes] [--record]
+Builds the release preset and compares the instructions of key kernels, counted by callgrind, with the recorded ones
+(bench/instruction_counts.txt). --record writes those anew.
+HELP
     build) cat <<'HELP' ;;
 ./cachalot.sh build [--yes] [PRESET...]
 Builds everything in the given presets (release, dev, tsan, clang); release without one.
@@ -42,7 +47,8 @@ HELP
   serve    build and start the server          test     build and run all fast tests
   bench    build and measure                   build    build everything
   format   format the sources                  lint     static checks
-  setup    install the packages only           COMMAND --help says more
+  setup    install the packages only           bench-check  count the kernels' instructions
+  COMMAND --help says more
 
 Missing Debian packages (packages.txt) are shown and installed after a question. --yes (or -y, CI=true or CACHALOT_YES=1)
 answers it.
@@ -180,6 +186,12 @@ run_bench() {
   exec build/release/cachalot bench "$@"
 }
 
+run_bench-check() {
+  install_packages build bench
+  build_preset release kernel_cases >&2 || die "the build failed"
+  exec bench/check_instructions.py "$@" build/release/kernel_cases
+}
+
 run_build() {
   local preset presets=("$@")
   if (($# == 0)); then presets=(release); fi
@@ -285,7 +297,7 @@ while (($#)); do
 done
 
 case $command in
-  serve | test | bench | build | format | lint)
+  serve | test | bench | bench-check | build | format | lint)
     mkdir -p build
     "run_$command" "${arguments[@]}"
     ;;

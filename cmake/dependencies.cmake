@@ -12,3 +12,9 @@ pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(nlohmann_json REQUIRED)
+
+# Asio and Beast, compiled once for the folders that use them.
+add_library(cachalot_asio STATIC ${CMAKE_SOURCE_DIR}/cmake/asio_impl.cc)
+target_compile_definitions(cachalot_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION
+                           BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_CO_AWAIT)
+target_link_libraries(cachalot_asio PUBLIC Boost::headers Threads::Threads)

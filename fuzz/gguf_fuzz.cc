@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "model/fingerprint.h"
 #include "model/gguf.h"
 #include "model/model_spec.h"
 #include "model/weights.h"

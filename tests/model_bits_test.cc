@@ -1,5 +1,6 @@
 // A real model gives the same tokens and logprobs, to the bit, whatever the engine does with it.
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include <gtest/gtest.h>
@@ -18,6 +19,7 @@ struct ModelCase {
   const char* model;
   uint32_t prompt_tokens;  // past the window, where layers slide
   uint32_t short_prompt;   // for the scalar kernels
+  bool slides;             // most KV is of windows, which are promised whole: growth alone preempts nobody
 };
 
 engine::GenerateRequest Request(uint64_t id, Tokens prompt, uint32_t max_tokens) {
@@ -36,7 +38,9 @@ class ModelBits : public testing::TestWithParam<ModelCase> {
  protected:
   static constexpr uint32_t kOutput = 8;
 
-  static std::unique_ptr<cli::LoadedModel> Load(cli::ModelOptions options = {}, engine::EngineOptions engine = {}) {
+  // Without a prefix cache, so that all is computed each time.
+  static std::unique_ptr<cli::LoadedModel> Load(cli::ModelOptions options = {},
+                                                engine::EngineOptions engine = {.prefix_cache = false}) {
     options.model = GetParam().model;
     options.context = 2048;
     auto model = cli::LoadModel(options, engine);
@@ -51,8 +55,9 @@ class ModelBits : public testing::TestWithParam<ModelCase> {
     return prompt;
   }
 
-  // Runs all requests together; what choice `choice` of request 1 got.
-  static Scored Run(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests, uint32_t choice = 0) {
+  // Runs all requests together; what choice `choice` of request 1 got, and how many of its tokens were cached.
+  static Scored Run(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests, uint32_t choice = 0,
+                    uint32_t* cached = nullptr) {
     Scored got;
     engine::StepInput input;
     input.arrivals = std::move(requests);
@@ -62,6 +67,21 @@ class ModelBits : public testing::TestWithParam<ModelCase> {
       for (const engine::TokenEvent& e : out.tokens) {
         if (e.id == RequestId(1) && e.choice == choice) got.push_back(e.token);
       }
+      for (const engine::FinishEvent& e : out.finishes) {
+        if (e.id == RequestId(1) && cached != nullptr) *cached = e.cached_tokens;
+      }
+    } while (!model.engine->idle());
+    return got;
+  }
+
+  // The same for choice 0 of every request.
+  static std::map<uint64_t, Scored> RunAll(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests) {
+    std::map<uint64_t, Scored> got;
+    engine::StepInput input;
+    input.arrivals = std::move(requests);
+    do {
+      const engine::StepOutput out = model.engine->Step(std::exchange(input, {}));
+      for (const engine::TokenEvent& e : out.tokens) got[e.id.value].push_back(e.token);
     } while (!model.engine->idle());
     return got;
   }
@@ -88,7 +108,8 @@ TEST_P(ModelBits, AreTheSameInBatchesOfTwoSevenAndThirtyTwo) {
 TEST_P(ModelBits, AreTheSameForEveryPrefillChunk) {
   const Scored expected = RunAlone(*Load(), GetParam().prompt_tokens);
   for (uint32_t chunk : {1u, 16u, 100u, 512u}) {
-    EXPECT_EQ(RunAlone(*Load({}, {.prefill_chunk = chunk}), GetParam().prompt_tokens), expected) << chunk;
+    EXPECT_EQ(RunAlone(*Load({}, {.prefill_chunk = chunk, .prefix_cache = false}), GetParam().prompt_tokens), expected)
+        << chunk;
   }
 }
 
@@ -154,14 +175,62 @@ TEST_P(ModelBits, AreTheSameOnAForkAfterCopyOnWrite) {
   }
 }
 
+TEST_P(ModelBits, AreTheSameOfAHitOfEveryLength) {
+  const auto cold = Load();
+  const auto warm = Load({}, {});
+  const uint32_t longest = GetParam().prompt_tokens;
+  Run(*warm, {Request(7, Prompt(longest), 1)});
+  for (const uint32_t tokens : {15u, 16u, 17u, 31u, 32u, 33u, longest - 1, longest}) {
+    const Scored expected = RunAlone(*cold, tokens);
+    uint32_t cached = 0;
+    // The beginning of a longer prompt, which a sliding model must go back to find; then the same prompt again.
+    EXPECT_EQ(Run(*warm, {Request(1, Prompt(tokens), kOutput)}, 0, &cached), expected) << tokens;
+    EXPECT_EQ(Run(*warm, {Request(1, Prompt(tokens), kOutput)}, 0, &cached), expected) << tokens;
+    EXPECT_EQ(cached, tokens - 1);
+    // A prompt that leaves it in the middle of a block.
+    Tokens other = Prompt(tokens);
+    for (const TokenId t : Prompt(21, 5)) other.push_back(t);
+    EXPECT_EQ(Run(*warm, {Request(1, other, kOutput)}, 0, &cached), Run(*cold, {Request(1, other, kOutput)})) << tokens;
+    EXPECT_GE(cached, tokens);
+  }
+}
+
+TEST_P(ModelBits, AreTheSameWhenManyShareGiveWayAndComeBack) {
+  const auto cold = Load();
+  cli::ModelOptions options;
+  options.kv_memory.bytes = uint64_t{64} << 20;  // far less than what is asked for below
+  const auto warm = Load(options, {.max_sequences = 12, .admission = "expected", .verify_hits = 1});
+  // Short answers first, so that little is expected; then long ones.
+  for (const uint32_t output : {2u, 150u}) {
+    std::vector<engine::GenerateRequest> requests;
+    const uint32_t half = GetParam().prompt_tokens / 2;
+    for (uint64_t i = 0; i < 12; ++i) {
+      Tokens prompt = Prompt(half, 1 + i / 6);
+      for (const TokenId t : Prompt(half, 10 + i)) prompt.push_back(t);
+      requests.push_back(Request(1 + i, prompt, output));
+    }
+    const std::map<uint64_t, Scored> got = RunAll(*warm, requests);
+    for (const size_t i : {0, 5, 11}) {
+      engine::GenerateRequest alone = requests[i];
+      alone.id = RequestId(1);
+      EXPECT_EQ(got.at(1 + i), Run(*cold, {alone})) << output << " " << i;
+    }
+  }
+  const engine::EngineStats stats = warm->engine->Step({}).stats;
+  EXPECT_EQ(stats.preemptions > 0, !GetParam().slides);
+  EXPECT_GT(stats.slots_evicted, 0u);
+  EXPECT_GT(stats.prompt_tokens_cached, 0u);
+  EXPECT_GT(stats.hits_verified, 0u);
+}
+
 std::string NameOf(const testing::TestParamInfo<ModelCase>& info) {
   std::string name = info.param.model;
   std::erase(name, '-');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(SmolLm2, ModelBits, testing::Values(ModelCase{"smollm2", 150, 40}), NameOf);
-INSTANTIATE_TEST_SUITE_P(Gemma, ModelBits, testing::Values(ModelCase{"gemma3-270m", 600, 40}), NameOf);
+INSTANTIATE_TEST_SUITE_P(SmolLm2, ModelBits, testing::Values(ModelCase{"smollm2", 150, 40, false}), NameOf);
+INSTANTIATE_TEST_SUITE_P(Gemma, ModelBits, testing::Values(ModelCase{"gemma3-270m", 600, 40, true}), NameOf);
 
 }  // namespace
 }  // namespace cachalot

@@ -96,6 +96,24 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
+namespace {
+
+// madvise on what of `map` lies in the blocks of 2 MiB that `part` touches; a wish, so that failing is no error.
+void Advise(std::span<const std::byte> map, std::span<const std::byte> part, int advice) {
+  constexpr uintptr_t kBlockBytes = 2 << 20;  // a multiple of every page size
+  if (part.empty()) return;
+  const auto map_begin = reinterpret_cast<uintptr_t>(map.data());
+  const auto part_begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t begin = std::max(part_begin / kBlockBytes * kBlockBytes, map_begin);
+  const uintptr_t end = (part_begin + part.size() + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  ::madvise(reinterpret_cast<void*>(begin), std::min(end, map_begin + map.size()) - begin, advice);
+}
+
+}  // namespace
+
+void MappedFile::Prefetch(std::span<const std::byte> part) const { Advise(bytes_, part, MADV_WILLNEED); }
+void MappedFile::Release(std::span<const std::byte> part) const { Advise(bytes_, part, MADV_DONTNEED); }
+
 Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.ok()) return OpenFailed(path, errno);

@@ -27,6 +27,12 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
+  // For one who reads bytes() once, part by part. Prefetch asks for a part in the background; Release gives back the
+  // memory of the pages around it, up to the next 2 MiB on both sides, since reading one brings its neighbours along. A
+  // later read fetches them again.
+  void Prefetch(std::span<const std::byte> part) const;
+  void Release(std::span<const std::byte> part) const;
+
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
   std::span<const std::byte> bytes_;

@@ -20,6 +20,10 @@ enum class Counter : uint16_t {
   kTokensGenerated,
   kSteps,
   kStepFailures,
+  kPromptTokensCached,
+  kTokensRecomputed,
+  kPreemptions,
+  kKvSlotsEvicted,
 };
 
 enum class Gauge : uint16_t {
@@ -30,6 +34,8 @@ enum class Gauge : uint16_t {
   kKvPromisedSlots,
   kKvBytes,
   kOpenConnections,
+  kKvIdleSlots,
+  kAwaitingRequests,
 };
 
 enum class Histogram : uint16_t {
@@ -83,6 +89,14 @@ inline constexpr std::array kCounters = {
     MetricRow<Counter>{Counter::kSteps, "cachalot_steps_total", "", "Engine steps that ran the model."},
     MetricRow<Counter>{Counter::kStepFailures, "cachalot_step_failures_total", "",
                        "Engine steps that failed and were rolled back."},
+    MetricRow<Counter>{Counter::kPromptTokensCached, "cachalot_prompt_tokens_cached_total", "tokens",
+                       "Prompt tokens that were not computed, because their KV was there."},
+    MetricRow<Counter>{Counter::kTokensRecomputed, "cachalot_recomputed_tokens_total", "tokens",
+                       "Tokens of preempted requests that were computed once more."},
+    MetricRow<Counter>{Counter::kPreemptions, "cachalot_preemptions_total", "",
+                       "Times that a running request gave way to others."},
+    MetricRow<Counter>{Counter::kKvSlotsEvicted, "cachalot_kv_evicted_slots_total", "slots",
+                       "Slots whose block left, to make room or because /v1/kv/clear was called."},
 };
 
 inline constexpr std::array kGauges = {
@@ -94,6 +108,10 @@ inline constexpr std::array kGauges = {
                      "Free slots promised to running sequences."},
     MetricRow<Gauge>{Gauge::kKvBytes, "cachalot_kv_bytes", "bytes", "Bytes claimed for KV at start."},
     MetricRow<Gauge>{Gauge::kOpenConnections, "cachalot_open_connections", "", "Open client connections."},
+    MetricRow<Gauge>{Gauge::kKvIdleSlots, "cachalot_kv_idle_slots", "",
+                     "Slots kept for later requests only; free as soon as they are needed."},
+    MetricRow<Gauge>{Gauge::kAwaitingRequests, "cachalot_awaiting_requests", "",
+                     "Requests in the queue that wait for a running one to compute what they share with it."},
 };
 
 inline constexpr std::array kHistograms = {
@@ -144,8 +162,8 @@ constexpr bool EachRowIsAtItsId(const auto& rows) {
 }
 }  // namespace metric_values
 
-static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kStepFailures) + 1);
-static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kOpenConnections) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kKvSlotsEvicted) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kAwaitingRequests) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kHistograms) &&
               kHistograms.size() == size_t(Histogram::kOutputTokens) + 1);
 

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
+
 namespace cachalot {
 namespace {
 
@@ -82,6 +84,17 @@ TEST(MetricTable, NamesAreUniqueAndEndInTheirUnit) {
     EXPECT_FALSE(row.buckets.empty()) << row.name;
     EXPECT_TRUE(std::is_sorted(row.buckets.begin(), row.buckets.end())) << row.name;
   }
+}
+
+TEST(MetricTable, TheDocumentationListsEveryOne) {
+  const std::string page = ReadFile(CACHALOT_SOURCE_DIR "/docs/metrics.md", 1 << 20).value();
+  const auto check = [&](const auto& row) {
+    const std::string name = "`" + std::string(row.name);
+    EXPECT_TRUE(page.find(name + "`") != std::string::npos || page.find(name + "{") != std::string::npos) << row.name;
+  };
+  for (const auto& row : kCounters) check(row);
+  for (const auto& row : kGauges) check(row);
+  for (const auto& row : kHistograms) check(row);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// BenchReport collects the rows of `cachalot bench` and prints them as a table or as JSON.
-// Threads:   main thread.
-// Ownership: owns its rows.
-// Invariant: rates are tokens per second, medians over the repetitions.
+// BenchReport prints the rows of `cachalot bench` in one of its formats.
+// Threads:   pure functions over values.
+// Ownership: none.
+// Invariant: every format holds every row, and the median, least and most of its rates.
 // Cost:      none.
 #pragma once
 
@@ -9,25 +9,24 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+#include "cli/bench_plan.h"
+
 namespace cachalot::cli {
 
-struct BenchRow {
-  std::string test;           // "prefill" or "decode"
-  uint32_t tokens = 0;        // computed by each sequence
-  uint32_t depth = 0;         // tokens already in its KV
-  uint32_t concurrency = 1;   // sequences at once
-  std::vector<double> rates;  // one per repetition, tokens/s of all sequences together
-};
-
+// What holds for all rows.
 struct BenchSetting {
   std::string model;
   std::string isa;
-  uint64_t threads = 0;
   std::string kv_type;
+  uint64_t weight_bytes = 0;
+  double load_seconds = 0;  // from the start of the command to the first step
 };
 
+enum class BenchFormat : uint8_t { kTable, kMarkdown, kCsv, kJson };
+Result<BenchFormat> ParseBenchFormat(const std::string& name);
+
 double Median(std::vector<double> values);
-std::string BenchTable(const BenchSetting& setting, const std::vector<BenchRow>& rows);
-std::string BenchJson(const BenchSetting& setting, const std::vector<BenchRow>& rows);
+std::string BenchReport(BenchFormat format, const BenchSetting& setting, const std::vector<BenchRow>& rows);
 
 }  // namespace cachalot::cli

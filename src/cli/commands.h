@@ -22,5 +22,7 @@ Status InspectCommand(const Arguments& arguments);
 Status TokenizeCommand(const Arguments& arguments);
 Status PerplexityCommand(const Arguments& arguments);
 Status BenchCommand(const Arguments& arguments);
+Status ReplayCommand(const Arguments& arguments);
+Status BenchServeCommand(const Arguments& arguments);
 
 }  // namespace cachalot::cli

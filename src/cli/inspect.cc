@@ -14,6 +14,7 @@
 #include "model/fetch.h"
 #include "model/gguf.h"
 #include "model/model_spec.h"
+#include "model/fingerprint.h"
 #include "model/weights.h"
 
 namespace cachalot::cli {

@@ -15,12 +15,12 @@
 #include "model/catalogue.h"
 #include "model/fetch.h"
 #include "model/gguf.h"
-#include "model/weights.h"
 
 namespace cachalot::cli {
 namespace {
 
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
+constexpr uint32_t kMaxThreads = 1024;
 
 Result<exec::CpuModelOptions> CpuOptionsOf(const ModelOptions& options) {
   exec::CpuModelOptions cpu;
@@ -44,6 +44,19 @@ Status CheckFits(const model::GgufFile& file, bool reference, uint64_t available
                              FormatBytes(available_bytes)));
 }
 
+Status ReadChatTemplate(const model::GgufFile& file, LoadedModel* model) {
+  CACHALOT_ASSIGN_OR_RETURN(const auto source, file.FindString("tokenizer.chat_template"));
+  if (!source) return OkStatus();
+  Result<text::ChatTemplate> parsed = text::ChatTemplate::Parse(*source);
+  if (parsed.ok()) {
+    model->chat_template.emplace(std::move(parsed).value());
+  } else {
+    model->template_problem = parsed.status().message();
+    LogWarning(fmt::format("the model's chat template cannot be used: {}", model->template_problem));
+  }
+  return OkStatus();
+}
+
 Status LoadWeights(const model::GgufFile& file, const ModelOptions& options, LoadedModel* model) {
   CACHALOT_ASSIGN_OR_RETURN(const exec::CpuModelOptions cpu, CpuOptionsOf(options));
   ProgressBar bar("loading weights");
@@ -52,7 +65,29 @@ Status LoadWeights(const model::GgufFile& file, const ModelOptions& options, Loa
   return OkStatus();
 }
 
-Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engine, LoadedModel* model) {
+// All that comes out of the file, which is closed again before KV and activations are claimed.
+Status LoadFile(const ModelOptions& options, LoadedModel* model) {
+  CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(model->path));
+  CACHALOT_RETURN_IF_ERROR(CheckFits(file, options.reference, model->available_bytes));
+  CACHALOT_ASSIGN_OR_RETURN(model->tokenizer, text::Tokenizer::Create(file));
+  CACHALOT_RETURN_IF_ERROR(ReadChatTemplate(file, model));
+  return LoadWeights(file, options, model);
+}
+
+uint64_t SlotsOf(std::span<const KvNeed> needs, const kv::KvGeometry& geometry, uint64_t context_tokens,
+                 uint32_t step_tokens) {
+  uint64_t most = 0;
+  for (const KvNeed& need : needs) {
+    const uint64_t total = need.total_tokens == 0 ? context_tokens : need.total_tokens;
+    const uint64_t slots = kv::PeakSlotsForked(geometry, need.prompt_tokens, total, need.choices, step_tokens);
+    // A pool holds one sequence however its steps are cut.
+    most = std::max({most, slots * need.requests, kv::PeakSlots(geometry, total, step_tokens)});
+  }
+  return most;
+}
+
+Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engine, std::span<const KvNeed> needs,
+                  LoadedModel* model) {
   const exec::CpuModel& weights = *model->weights;
   model->limits = {engine.step_rows, std::max(engine.max_sequences, 1u)};
   model->activation_bytes = exec::CpuWorkspaceBytes(weights, model->limits);
@@ -65,6 +100,9 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
   inputs.geometry = kv::GeometryOf(weights.layout(), 0);
   inputs.context_tokens = weights.context_tokens();
   inputs.step_tokens = std::min(engine.step_rows, engine.prefill_chunk);
+  if (!needs.empty()) {
+    inputs.kv_bytes = SlotsOf(needs, inputs.geometry, inputs.context_tokens, inputs.step_tokens) * inputs.slot_bytes;
+  }
   CACHALOT_ASSIGN_OR_RETURN(model->budget, kv::PlanBudget(inputs));
   return OkStatus();
 }
@@ -86,20 +124,10 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   return OkStatus();
 }
 
-Status ReadChatTemplate(const model::GgufFile& file, LoadedModel* model) {
-  CACHALOT_ASSIGN_OR_RETURN(const auto source, file.FindString("tokenizer.chat_template"));
-  if (!source) return OkStatus();
-  Result<text::ChatTemplate> parsed = text::ChatTemplate::Parse(*source);
-  if (parsed.ok()) {
-    model->chat_template.emplace(std::move(parsed).value());
-  } else {
-    model->template_problem = parsed.status().message();
-    LogWarning(fmt::format("the model's chat template cannot be used: {}", model->template_problem));
+Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& options) {
+  if (model.threads > kMaxThreads) {
+    return Invalid(fmt::format("--threads is {}, expected at most {}", model.threads, kMaxThreads));
   }
-  return OkStatus();
-}
-
-Status CheckEngineOptions(const engine::EngineOptions& options) {
   if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
     return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
   }
@@ -108,26 +136,21 @@ Status CheckEngineOptions(const engine::EngineOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine) {
-  CACHALOT_RETURN_IF_ERROR(CheckEngineOptions(engine));
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine,
+                                               std::span<const KvNeed> needs) {
+  CACHALOT_RETURN_IF_ERROR(CheckOptions(options, engine));
   auto model = std::make_unique<LoadedModel>();
   CACHALOT_ASSIGN_OR_RETURN(model->kernels, kernels::SelectTable(options.isa));
   CACHALOT_ASSIGN_OR_RETURN(model->path, model::ResolveModel(options.model, model::DefaultFetchOptions()));
   model->name = model::FindCatalogueEntry(options.model) != nullptr
                     ? options.model
                     : std::filesystem::path(model->path).stem().string();
-  CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(model->path));
   CACHALOT_ASSIGN_OR_RETURN(const MemoryInfo memory, ReadMemoryInfo());
   model->available_bytes = memory.available_bytes;
-  CACHALOT_RETURN_IF_ERROR(CheckFits(file, options.reference, model->available_bytes));
-
-  CACHALOT_ASSIGN_OR_RETURN(model->tokenizer, text::Tokenizer::Create(file));
   model->pool = std::make_unique<ThreadPool>(options.threads == 0 ? UsableCpus() : options.threads);
-  CACHALOT_RETURN_IF_ERROR(LoadWeights(file, options, model.get()));
-  model->fingerprint = model::ModelFingerprint(file);
-  CACHALOT_RETURN_IF_ERROR(PlanMemory(options, engine, model.get()));
+  CACHALOT_RETURN_IF_ERROR(LoadFile(options, model.get()));
+  CACHALOT_RETURN_IF_ERROR(PlanMemory(options, engine, needs, model.get()));
   CACHALOT_RETURN_IF_ERROR(MakeEngine(options, engine, model.get()));
-  CACHALOT_RETURN_IF_ERROR(ReadChatTemplate(file, model.get()));
   return model;
 }
 

@@ -2,12 +2,13 @@
 // Threads:   built by the main thread; the engine is then owned by whoever steps it.
 // Ownership: owns all parts, in the order in which they depend on each other.
 // Invariant: weights, activations and KV fit the memory that was available at the start.
-// Cost:      reads every byte of the file once for its fingerprint and once for its weights.
+// Cost:      reads every byte of the file once.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/clock.h"
@@ -48,8 +49,18 @@ struct LoadedModel {
   std::unique_ptr<engine::Engine> engine;
 };
 
-// Progress goes to standard error when that is a terminal.
-Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine);
+// `requests` requests at once, of `choices` sequences each, that grow from their prompts to `total_tokens`.
+struct KvNeed {
+  uint64_t prompt_tokens = 1;
+  uint64_t total_tokens = 0;  // 0: the context
+  uint32_t choices = 1;
+  uint32_t requests = 1;
+};
+
+// Progress goes to standard error when that is a terminal. With `needs` the KV budget is what the largest of them
+// takes, in the place of --kv-memory; options.context must hold each.
+Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine,
+                                               std::span<const KvNeed> needs = {});
 
 // Weights, activation peak, KV budget and what that holds, as a table.
 std::string StartTable(const LoadedModel& model);

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <iostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -175,7 +177,9 @@ Status RunCommand(const Arguments& arguments) {
   if (!go_on) return OkStatus();
 
   engine_options.max_sequences = 1;
-  CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
+  std::vector<KvNeed> needs;
+  if (model_options.kv_memory.bytes == 0) needs.push_back({});  // one sequence, as long as the context
+  CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options, needs));
   if (!options.chat_template.empty()) {
     CACHALOT_RETURN_IF_ERROR(OverrideChatTemplate(options.chat_template, model.get()));
   }

@@ -2,16 +2,20 @@
 #include <ctime>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <signal.h>
 
 #include <fmt/format.h>
 
 #include "base/entropy.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/options.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
@@ -23,14 +27,25 @@
 namespace cachalot::cli {
 namespace {
 
+constexpr uint64_t kMaxKeyFileBytes = 1 << 20;
+constexpr uint64_t kMaxPublicTextBytes = 4 << 20;
+
 struct ServeOptions {
   std::string chat_template;
   std::string api_key;
+  std::string api_keys;
+  std::string admin_key;
+  std::string public_prefix;
   std::string log_level = "info";
   template <class F>
   void Visit(F&& f) {
     f("chat-template", chat_template, "File with a Jinja chat template to use instead of the model's own.");
-    f("api-key", api_key, "Clients must send this as a bearer token; empty: nobody needs to.");
+    f("api-key", api_key, "Clients must send this as a bearer token; or set CACHALOT_API_KEY.");
+    f("api-keys", api_keys,
+      "File with one key per line: a tenant's name and the key's SHA-256, which `printf %s KEY | sha256sum` prints.");
+    f("admin-key", admin_key, "Key of the paths under /v1/kv, which are absent without it; or set CACHALOT_ADMIN_KEY.");
+    f("public-prefix", public_prefix,
+      "Files, separated by commas, with beginnings of prompts (system messages) whose KV all tenants share.");
     f("log-level", log_level, "debug, info, warning, error or off.");
   }
 };
@@ -70,10 +85,35 @@ class SignalThread {
   std::thread thread_;
 };
 
+Result<server::ApiKeys> KeysOf(const ServeOptions& options) {
+  server::ApiKeys keys;
+  if (!options.api_keys.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.api_keys, kMaxKeyFileBytes));
+    CACHALOT_ASSIGN_OR_RETURN(keys, server::ApiKeys::Parse(text, options.api_keys));
+  }
+  const auto given = [](const std::string& flag, const char* variable) {
+    return flag.empty() ? GetEnv(variable, "") : flag;
+  };
+  keys.AddSingle(given(options.api_key, "CACHALOT_API_KEY"));
+  keys.SetAdmin(given(options.admin_key, "CACHALOT_ADMIN_KEY"));
+  return keys;
+}
+
+Result<std::vector<std::string>> PublicTextsOf(const ServeOptions& options) {
+  std::vector<std::string> texts;
+  for (const std::string& path : server::SplitNames(options.public_prefix)) {
+    CACHALOT_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxPublicTextBytes));
+    if (text.empty() || FindInvalidUtf8(text) != std::string::npos)
+      return Invalid(fmt::format("{}: expected a text in UTF-8", path));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
 server::ServedModel ServedModelOf(const LoadedModel& model) {
   server::ServedModel served;
   served.names = {model.name};
-  served.fingerprint = "fp_" + HexOf(model.fingerprint).substr(0, 12);
+  served.fingerprint = "fp_" + HexOf(model.weights->fingerprint()).substr(0, 12);
   served.context_tokens = static_cast<uint32_t>(model.weights->context_tokens());
   served.pool_tokens = model.budget.tokens;
   served.tokenizer = model.tokenizer.get();
@@ -100,6 +140,9 @@ Status ServeCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
   SetLogLevel(level);
 
+  CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> public_texts, PublicTextsOf(options));
+
   SignalThread::BlockSignals();
   CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
   if (!options.chat_template.empty()) {
@@ -112,13 +155,15 @@ Status ServeCommand(const Arguments& arguments) {
   }
 
   Metrics metrics;
+  metrics.Set(Gauge::kKvBytes, static_cast<double>(model->memory->slot_bytes() * model->memory->slots()));
   server::EngineGenerator generator(*model->engine, model->clock);
   server::Server server(server_options, {.model = ServedModelOf(*model),
                                          .generator = generator,
                                          .clock = model->clock,
                                          .metrics = metrics,
                                          .entropy = SystemEntropy(),
-                                         .api_key = options.api_key,
+                                         .keys = std::move(keys),
+                                         .public_texts = std::move(public_texts),
                                          .version = kVersion});
   CACHALOT_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
   fmt::print("listening on http://{}:{}\n", server_options.host, port);

@@ -77,6 +77,30 @@ TEST_F(LoopTest, DrainFinishesWhatRunsAndRefusesWhatComes) {
   refused.get_future().get();
 }
 
+TEST_F(LoopTest, AQuestionIsAnsweredWhileNothingRuns) {
+  std::promise<Answer> answered;
+  EngineLoop loop(engine_, clock_, [&](StepOutput out) {
+    for (const Answer& answer : out.answers) answered.set_value(answer);
+  });
+  loop.Ask({InquiryId(3), InquiryKind::kOverview, {}});
+  EXPECT_EQ(answered.get_future().get().id, InquiryId(3));
+}
+
+TEST_F(LoopTest, EveryStepIsToldWithItsDuration) {
+  std::promise<uint64_t> finished;
+  uint64_t told = 0;
+  EngineLoop loop(engine_, clock_, [&](StepOutput out) {
+    EXPECT_GT(out.duration.count(), 0);
+    ++told;
+    EXPECT_EQ(out.stats.steps, told);
+    if (!out.finishes.empty()) finished.set_value(told);
+  });
+  GenerateRequest request = Request(1, 3);
+  request.prompt.assign(700, 5);  // two steps, the first of which says nothing
+  loop.Submit(std::move(request));
+  EXPECT_EQ(finished.get_future().get(), 4u);
+}
+
 TEST_F(LoopTest, NothingIsDeliveredAfterStop) {
   std::atomic<bool> stopped{false};
   std::atomic<uint32_t> late{0};

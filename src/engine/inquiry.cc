@@ -3,13 +3,21 @@
 #include <algorithm>
 
 #include "engine/engine_state.h"
+#include "kv/ledger.h"
 
 namespace cachalot::engine {
 namespace {
 
-KvOverview OverviewOf(const kv::KvSnapshot& kv, uint64_t slot_bytes) {
+KvOverview OverviewOf(const kv::KvSnapshot& kv, const KvLayout& layout) {
+  const kv::KvLedger ledger = kv::LedgerOf(kv, layout);
   KvOverview view;
-  view.slot_bytes = slot_bytes;
+  view.total_bytes = ledger.total_bytes;
+  view.live_bytes = ledger.live_bytes;
+  view.shared_bytes = ledger.shared_bytes;
+  view.idle_bytes = ledger.idle_bytes;
+  view.waste_bytes = ledger.waste_bytes;
+  view.padding_bytes = ledger.padding_bytes;
+  view.free_bytes = ledger.free_bytes;
   view.block_tokens = kv.geometry.block_tokens;
   view.layer_groups = static_cast<uint32_t>(kv.geometry.windows.size());
   view.sequences = static_cast<uint32_t>(kv.sequences.size());
@@ -49,7 +57,7 @@ PrefixProbe Engine::State::Probe(const GenerateRequest& asked) const {
 Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
   Answer answer{.id = inquiry.id, .kind = inquiry.kind};
   switch (inquiry.kind) {
-    case InquiryKind::kOverview: answer.overview = OverviewOf(kv.Snapshot(), memory.slot_bytes()); break;
+    case InquiryKind::kOverview: answer.overview = OverviewOf(kv.Snapshot(), executor.layout()); break;
     case InquiryKind::kProbe:
       for (const GenerateRequest& asked : inquiry.requests) answer.probes.push_back(Probe(asked));
       break;

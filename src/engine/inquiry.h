@@ -43,7 +43,13 @@ struct PrefixProbe {
 };
 
 struct KvOverview {
-  uint64_t slot_bytes = 0;
+  uint64_t total_bytes = 0;    // of the pool; the sum of those below, but for shared_bytes
+  uint64_t live_bytes = 0;     // tokens that a sequence may still read; what several share counts once
+  uint64_t shared_bytes = 0;   // of them: held by more than one sequence
+  uint64_t idle_bytes = 0;     // tokens kept for later requests only
+  uint64_t waste_bytes = 0;    // places in blocks that hold no token, or one that left its window
+  uint64_t padding_bytes = 0;  // that slots have beyond their group's blocks
+  uint64_t free_bytes = 0;
   uint32_t block_tokens = 0;
   uint32_t layer_groups = 0;
   uint32_t sequences = 0;        // that hold KV

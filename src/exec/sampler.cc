@@ -77,6 +77,7 @@ void Sampler::MarkSeen(TokenId token, uint32_t occurrences) {
 void Sampler::Penalise(const SamplingParams& params, const SampleInput& input) {
   occurrences_.resize(scores_.size(), 0);
   is_seen_.resize(scores_.size(), false);
+  seen_.reserve(scores_.size());
   if (params.repetition_penalty != 1) {
     for (const TokenId token : input.prompt) MarkSeen(token, 0);
   }

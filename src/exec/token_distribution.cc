@@ -42,6 +42,9 @@ void TokenDistribution::Assign(std::span<const float> scores, std::span<const fl
   scores_ = scores;
   weights_ = weights;
   listed_ = false;
+  list_.reserve(scores.size());
+  ranks_.reserve(scores.size());
+  chunks_.reserve(scores.size() / kChunk + 1);
 }
 
 uint64_t TokenDistribution::MassOf(TokenId token) const {

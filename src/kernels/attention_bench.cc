@@ -48,13 +48,13 @@ constexpr int kFmaRounds = 400'000;
 
 // Rounds of twelve independent fmas on registers that hold zeros.
 #define CACHALOT_FMA_ON(REGISTER, NUMBER) "vfmadd231ps %%" REGISTER "12, %%" REGISTER "12, %%" REGISTER NUMBER "\n"
-#define CACHALOT_FMA_ROUND(REGISTER)                                                                    \
-  CACHALOT_FMA_ON(REGISTER, "0")                                                                        \
-  CACHALOT_FMA_ON(REGISTER, "1")                                                                        \
-  CACHALOT_FMA_ON(REGISTER, "2") CACHALOT_FMA_ON(REGISTER, "3") CACHALOT_FMA_ON(REGISTER, "4")          \
-      CACHALOT_FMA_ON(REGISTER, "5") CACHALOT_FMA_ON(REGISTER, "6") CACHALOT_FMA_ON(REGISTER, "7")      \
-          CACHALOT_FMA_ON(REGISTER, "8") CACHALOT_FMA_ON(REGISTER, "9") CACHALOT_FMA_ON(REGISTER, "10") \
-              CACHALOT_FMA_ON(REGISTER, "11")
+#define CACHALOT_FMA_ROUND(REGISTER)                                                               \
+  CACHALOT_FMA_ON(REGISTER, "0")                                                                   \
+  CACHALOT_FMA_ON(REGISTER, "1")                                                                   \
+  CACHALOT_FMA_ON(REGISTER, "2")                                                                   \
+  CACHALOT_FMA_ON(REGISTER, "3") CACHALOT_FMA_ON(REGISTER, "4") CACHALOT_FMA_ON(REGISTER, "5")     \
+      CACHALOT_FMA_ON(REGISTER, "6") CACHALOT_FMA_ON(REGISTER, "7") CACHALOT_FMA_ON(REGISTER, "8") \
+          CACHALOT_FMA_ON(REGISTER, "9") CACHALOT_FMA_ON(REGISTER, "10") CACHALOT_FMA_ON(REGISTER, "11")
 #define CACHALOT_FMA_LOOP(REGISTER)                                                                                \
   __asm__ volatile("vzeroall\n1:\n" CACHALOT_FMA_ROUND(REGISTER) "sub $1, %0\njne 1b\nvzeroupper"                  \
                    : "+r"(rounds)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
@@ -92,6 +92,8 @@ struct BenchCase {
   uint32_t layers;  // rotated through: enough of them leave the caches
   KvType type = KvType::kF16;
   bool scattered = true;
+  uint32_t sequences = 1;
+  bool shared = false;  // their blocks, which they read together; else each reads them for itself
 };
 
 void Run(benchmark::State& state, const KernelTable& table, const BenchCase& c) {
@@ -102,14 +104,25 @@ void Run(benchmark::State& state, const KernelTable& table, const BenchCase& c) 
   for (uint32_t i = 0; i < c.layers; ++i) {
     layers.push_back(std::make_unique<PagedKv>(
         PagedKvOptions{.shape = c.shape, .type = c.type, .tokens = c.tokens, .scattered = c.scattered}));
-    layers.back()->Store({table.store_kv, table.attend}, k, v);
+    layers.back()->Store({table.store_kv, table.attend, table.fold_splits}, k, v);
   }
-  const std::vector<float> q = TestValues(3, c.rows * width);
-  std::vector<float> out(c.rows * width);
-  const QueryRun run = {q.data(), width, out.data(), width, c.tokens - c.rows, c.rows};
+  const std::vector<float> q = TestValues(3, c.sequences * c.rows * width);
+  std::vector<float> out(q.size());
+  std::vector<QueryRun> runs;
+  for (uint32_t i = 0; i < c.sequences; ++i) {
+    const uint64_t place = i * c.rows * width;
+    runs.push_back({q.data() + place, width, out.data() + place, width, c.tokens - c.rows, c.rows, {}, 0});
+    if (c.shared && i > 0) runs.back().shared_positions = c.tokens / 16 * 16;
+  }
+  const uint32_t together = c.shared ? c.sequences : 1;
   uint32_t layer = 0;
   for (auto _ : state) {
-    for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, run, g, layers[layer]->view());
+    for (uint32_t i = 0; i < c.sequences; ++i) runs[i].pages = layers[(layer + i) % c.layers]->view().pages;
+    for (uint32_t i = 0; c.shared && i < c.sequences; ++i) runs[i].pages = runs[0].pages;
+    for (uint32_t i = 0; i < c.sequences; i += together) {
+      const PageView& view = layers[(layer + i) % c.layers]->view();
+      for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, {&runs[i], together, g}, view);
+    }
     layer = (layer + 1) % c.layers;
   }
   double visible = 0;  // positions, over all rows
@@ -117,6 +130,7 @@ void Run(benchmark::State& state, const KernelTable& table, const BenchCase& c) 
     const uint64_t seen = c.tokens - c.rows + r + 1;
     visible += static_cast<double>(c.shape.window != 0 ? std::min<uint64_t>(seen, c.shape.window) : seen);
   }
+  visible *= c.sequences;
   using benchmark::Counter;
   const double iterations = static_cast<double>(state.iterations());
   const double flops = 4 * visible * static_cast<double>(width) * iterations;
@@ -149,6 +163,10 @@ const BenchCase kCases[] = {
     {"decode4096/qwen", kQwen, 4096, 1, 96},
     {"decode4096/multi_head_128", kMultiHead, 4096, 1, 16},
     {"decode64/smollm2/cached", kSmol, 64, 1, 1},
+    {"decode4096x16/smollm2/apart", kSmol, 4096, 1, 32, KvType::kF16, true, 16, false},
+    {"decode4096x16/smollm2/shared", kSmol, 4096, 1, 32, KvType::kF16, true, 16, true},
+    {"decode4096x16/gemma/apart", kGemma, 4096, 1, 32, KvType::kF16, true, 16, false},
+    {"decode4096x16/gemma/shared", kGemma, 4096, 1, 32, KvType::kF16, true, 16, true},
     {"prefill512/smollm2", kSmol, 512, 512, 1},
     {"prefill512/smollm2/f32", kSmol, 512, 512, 1, KvType::kF32},
     {"prefill512_of_4096/smollm2", kSmol, 4096, 512, 1},

@@ -118,7 +118,7 @@ TEST(StoreKv, KeysLieTransposedAndValuesInRows) {
   for (const KernelTable* table : RunnableTables()) {
     PagedKv kv({.shape = shape, .type = KvType::kF32, .block_tokens = 32, .tokens = 100, .first_kept = 64});
     const std::vector<float> k = TestValues(1, 100 * 54), v = TestValues(2, 100 * 54);
-    kv.Store({table->store_kv, table->attend}, k, v);
+    kv.Store({table->store_kv, table->attend, table->fold_splits}, k, v);
     for (uint64_t t = 64; t < 100; ++t) {
       for (uint64_t head = 0; head < 3; ++head) {
         for (uint64_t d = 0; d < 18; ++d) {
@@ -144,10 +144,10 @@ TEST(Attend, ReadsEverySixteenBitPattern) {
       table->store_kv(zeros.data(), zeros.data(), 0, kv.view());
       auto* cells = reinterpret_cast<uint16_t*>(BlockOf(kv.view(), 0) + kv.view().v_offset);
       std::vector<float> out(kDim);
-      const QueryRun run = {zeros.data(), kDim, out.data(), kDim, 0, 1};
+      const QueryRun run = {zeros.data(), kDim, out.data(), kDim, 0, 1, kv.view().pages};
       for (uint32_t first = 0; first < 65536; first += kDim) {
         for (uint32_t i = 0; i < kDim; ++i) cells[i] = static_cast<uint16_t>(first + i);
-        table->attend({1, 1, kDim, 0}, run, 0, kv.view());
+        table->attend({1, 1, kDim, 0}, {&run, 1}, kv.view());
         for (uint32_t i = 0; i < kDim; ++i) {
           const uint32_t pattern = first + i;
           const uint32_t magnitude = pattern & 0x7fff;

@@ -43,16 +43,20 @@ uint64_t FirstVisible(const Case& c) {
 
 // All rows, each call of `attend` taking at most `rows_at_once` of them.
 std::vector<float> Attend(const KernelTable& table, const Case& c, const Inputs& in, uint32_t rows_at_once) {
-  const AttentionKernels kernels = {table.store_kv, table.attend};
+  const AttentionKernels kernels = {table.store_kv, table.attend, table.fold_splits};
   PagedKv kv({c.shape, c.type, c.block_tokens, c.tokens, FirstVisible(c)});
   kv.Store(kernels, in.k, in.v);
   const uint64_t width = uint64_t{c.shape.heads} * c.shape.head_dim;
   std::vector<float> out(c.rows * width, -7.0f);
   for (uint32_t row = 0; row < c.rows; row += rows_at_once) {
-    const QueryRun run = {in.q.data() + row * width, width,
-                          out.data() + row * width,  width,
-                          c.tokens - c.rows + row,   std::min(rows_at_once, c.rows - row)};
-    for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, run, g, kv.view());
+    const QueryRun run = {in.q.data() + row * width,
+                          width,
+                          out.data() + row * width,
+                          width,
+                          c.tokens - c.rows + row,
+                          std::min(rows_at_once, c.rows - row),
+                          kv.view().pages};
+    for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, {&run, 1, g}, kv.view());
   }
   return out;
 }

@@ -11,8 +11,8 @@
 
 namespace {
 
-constexpr uint32_t kTile = 16;         // positions
-constexpr uint32_t kSplit = 256;       // positions
+constexpr uint32_t kTile = 16;  // positions
+constexpr uint64_t kSplit = kSplitPositions;
 constexpr uint32_t kTilesAtOnce = 16;  // most tiles of one job
 
 // How K and V elements of one type are read and written.
@@ -77,7 +77,8 @@ struct ValueJob {
   const float* decay = nullptr;  // [tile of decay_stride][row]
   uint32_t decay_stride = 0;
   uint32_t begin = 0, end = kTile;
-  uint32_t dims = 0;             // a multiple of 16
+  uint32_t first_dim = 0;  // of the tiles' values, that out begins with; multiples of 16, as dims
+  uint32_t dims = 0;
   float* out = nullptr;          // [row][dims]
   const Ahead* ahead = nullptr;  // for tiles in place only
 };
@@ -187,8 +188,9 @@ template <class Cells, int R, int D>
       for (int i = 0; i < D; ++i) sums[r][i] = Mul(sums[r][i], factor);
     }
     const float* weights = job.weights + uint64_t{job.tile_stride} * tile + begin;
-    const typename Cells::Cell* value = tiles.values[tile] + begin * value_stride + first_dim;
-    const std::byte* ahead = Cells::kInPlace ? job.ahead->from[tile] + first_dim / 16 * ahead_step : nullptr;
+    const typename Cells::Cell* value = tiles.values[tile] + begin * value_stride + job.first_dim + first_dim;
+    const uint64_t ahead_row = job.first_dim + first_dim / 16;
+    const std::byte* ahead = Cells::kInPlace ? job.ahead->from[tile] + ahead_row * ahead_step : nullptr;
     for (uint32_t lane = 0; lane < lanes; ++lane) {
       if constexpr (Cells::kInPlace) {
 #pragma GCC unroll 16

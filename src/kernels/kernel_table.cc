@@ -1,5 +1,9 @@
 #include "kernels/kernel_table.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <string>
 
 namespace cachalot::kernels {
@@ -13,6 +17,7 @@ KernelTable Assemble(const char* isa, const MatmulKernels& matmul, const Attenti
   table.matmul = matmul.matmul;
   table.store_kv = attention.store_kv;
   table.attend = attention.attend;
+  table.fold_splits = attention.fold_splits;
   table.rms_norm = rowops.rms_norm;
   table.add = rowops.add;
   table.scale = rowops.scale;
@@ -26,6 +31,14 @@ KernelTable Assemble(const char* isa, const MatmulKernels& matmul, const Attenti
   return table;
 }
 
+#if defined(__x86_64__)
+// A feature that clang 14's __builtin_cpu_supports has no name for.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 // Every table of this build, best first, and those of them that the machine can run.
 struct Tables {
   static constexpr size_t kMost = 3;
@@ -37,8 +50,8 @@ struct Tables {
   Tables() {
 #if defined(__x86_64__)
     // These also ask whether the system saves the wide registers.
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && HasF16c() &&
+                      __builtin_cpu_supports("bmi2");
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512vnni");

@@ -28,7 +28,8 @@ struct KernelTable {
 
   // --- attention.h, contracts at AttentionKernels
   void (*store_kv)(const float* k, const float* v, uint64_t position, const PageView& view);
-  void (*attend)(const AttentionShape& shape, const QueryRun& run, uint32_t kv_head, const PageView& view);
+  void (*attend)(const AttentionShape& shape, const AttendJob& job, const PageView& view);
+  void (*fold_splits)(const AttentionShape& shape, const QueryRun& run, uint32_t row);
 
   // --- rowops.h, contracts at RowopKernels
   void (*rms_norm)(const float* x, const float* weight, float epsilon, uint32_t n, float* out);

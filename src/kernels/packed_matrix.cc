@@ -93,18 +93,23 @@ class PanelLane {
 
   // Columns 4s to 4s + 3 of the group are the bytes 4*lane to 4*lane + 3 of step s.
   void WriteWeights(std::byte* at, const uint8_t* weights) {
-    for (uint32_t step = 0; step < 8; ++step) {
-      uint32_t four;
-      std::memcpy(&four, weights + 4 * step, sizeof four);
-      if (format_.bits == 8) {
-        OrWord(at, step, four);
-        continue;
-      }
-      OrWord(at, step / 2, (four & 0x0f0f0f0fu) << (step % 2 * 4));
-      const uint32_t top = (four >> 4) & 0x03030303u;
-      if (format_.bits == 5) OrWord(at, 4, top << step);
-      if (format_.bits == 6) OrWord(at, 4 + step / 4, top << (step % 4 * 2));
+    uint32_t steps[8];
+    std::memcpy(steps, weights, sizeof steps);
+    if (format_.bits == 8) {
+      for (uint32_t step = 0; step < 8; ++step) PutWord(at, step, steps[step]);
+      return;
     }
+    uint32_t fifth = 0, top[2] = {};
+    for (uint32_t step = 0; step < 8; ++step) {
+      const uint32_t high = (steps[step] >> 4) & 0x03030303u;
+      fifth |= high << step;
+      top[step / 4] |= high << (step % 4 * 2);
+      steps[step] &= 0x0f0f0f0fu;
+    }
+    for (uint32_t chunk = 0; chunk < 4; ++chunk) PutWord(at, chunk, steps[2 * chunk] | steps[2 * chunk + 1] << 4);
+    if (format_.bits == 5) PutWord(at, 4, fifth);
+    if (format_.bits == 6) PutWord(at, 4, top[0]);
+    if (format_.bits == 6) PutWord(at, 5, top[1]);
   }
 
   void ReadWeights(const std::byte* at, uint8_t* weights) const {
@@ -127,8 +132,7 @@ class PanelLane {
     std::memcpy(&word, at + 64 * chunk + 4 * lane_, sizeof word);
     return word;
   }
-  void OrWord(std::byte* at, uint32_t chunk, uint32_t bits) {
-    const uint32_t word = Word(at, chunk) | bits;
+  void PutWord(std::byte* at, uint32_t chunk, uint32_t word) {
     std::memcpy(at + 64 * chunk + 4 * lane_, &word, sizeof word);
   }
 
@@ -138,25 +142,44 @@ class PanelLane {
   uint32_t lane_;
 };
 
-// The panel must be zero.
-void PackQuantRow(TensorType type, uint32_t columns, const std::byte* source, std::byte* panel, uint32_t lane) {
-  PanelLane out(type, columns, panel, lane);
-  for (uint64_t group = 0; group < columns / kGroup; ++group) out.Write(group, ReadGroup(type, source, group));
+// Rows of a panel lie side by side in it: a few groups of all rows, then the next ones, stay in the fastest cache.
+void PackQuantPanel(const PackSource& source, uint64_t first_row, uint32_t rows, std::byte* panel) {
+  constexpr uint64_t kGroupsAtOnce = 8;
+  const uint64_t row_bytes = SourceRowBytes(source.type, source.columns);
+  const uint64_t groups = source.columns / kGroup;
+  QuantGroup values[kGroupsAtOnce];
+  for (uint64_t first = 0; first < groups; first += kGroupsAtOnce) {
+    const std::span<QuantGroup> some(values, std::min(kGroupsAtOnce, groups - first));
+    for (uint32_t lane = 0; lane < rows; ++lane) {
+      ReadGroups(source.type, source.bytes.data() + (first_row + lane) * row_bytes, first, some);
+      PanelLane out(source.type, source.columns, panel, lane);
+      for (uint64_t i = 0; i < some.size(); ++i) out.Write(first + i, some[i]);
+    }
+  }
 }
 
-void PackFloatRow(TensorType type, uint32_t columns, const std::byte* source, std::byte* panel, uint32_t lane) {
-  const uint32_t size = FloatBytes(type);
-  for (uint64_t k = 0; k < columns; ++k) std::memcpy(panel + (k * kPanelRows + lane) * size, source + k * size, size);
+void PackFloatPanel(const PackSource& source, uint64_t first_row, uint32_t rows, std::byte* panel) {
+  const uint32_t size = FloatBytes(source.type);
+  for (uint32_t lane = 0; lane < rows; ++lane) {
+    const std::byte* row = source.bytes.data() + (first_row + lane) * source.columns * size;
+    for (uint64_t k = 0; k < source.columns; ++k) {
+      std::memcpy(panel + (k * kPanelRows + lane) * size, row + k * size, size);
+    }
+  }
 }
 
-void PackRowAsF32(TensorType type, uint32_t columns, const std::byte* source, std::byte* panel, uint32_t lane) {
-  const TensorTypeInfo& info = InfoOf(type);
+void PackPanelAsF32(const PackSource& source, uint64_t first_row, uint32_t rows, std::byte* panel) {
+  const TensorTypeInfo& info = InfoOf(source.type);
+  const uint64_t row_bytes = SourceRowBytes(source.type, source.columns);
   float values[256];
-  for (uint64_t k = 0; k < columns;) {
-    const uint64_t count = std::min<uint64_t>(columns - k, 256);  // 256 is a multiple of every block
-    Dequantize(type, source + k / info.block_values * info.block_bytes, count, values);
-    for (uint64_t i = 0; i < count; ++i, ++k) {
-      std::memcpy(panel + (k * kPanelRows + lane) * sizeof(float), values + i, sizeof(float));
+  for (uint32_t lane = 0; lane < rows; ++lane) {
+    const std::byte* row = source.bytes.data() + (first_row + lane) * row_bytes;
+    for (uint64_t k = 0; k < source.columns;) {
+      const uint64_t count = std::min<uint64_t>(source.columns - k, 256);  // 256 is a multiple of every block
+      Dequantize(source.type, row + k / info.block_values * info.block_bytes, count, values);
+      for (uint64_t i = 0; i < count; ++i, ++k) {
+        std::memcpy(panel + (k * kPanelRows + lane) * sizeof(float), values + i, sizeof(float));
+      }
     }
   }
 }
@@ -195,31 +218,42 @@ Result<PackedMatrix> PackedMatrix::Allocate(TensorType type, uint32_t rows, uint
   return out;
 }
 
-Result<PackedMatrix> PackedMatrix::PackRows(TensorType stored, const Source& source, ThreadPool& pool,
-                                            PackRow pack_row) {
+Result<PanelPacker> PanelPacker::Start(const PackSource& source, PackAs as) {
   CACHALOT_RETURN_IF_ERROR(CheckSource(source.type, source.rows, source.columns, source.bytes.size()));
-  CACHALOT_ASSIGN_OR_RETURN(PackedMatrix out, Allocate(stored, source.rows, source.columns));
-  const uint64_t row_bytes = SourceRowBytes(source.type, source.columns);
-  pool.ParallelFor(out.panels(), [&](size_t panel) {
-    const uint64_t first = uint64_t{panel} * kPanelRows;
-    const uint64_t last = std::min<uint64_t>(first + kPanelRows, source.rows);
-    std::byte* to = out.data_.get() + panel * out.panel_bytes_;
-    for (uint64_t row = first; row < last; ++row) {
-      pack_row(source.type, source.columns, source.bytes.data() + row * row_bytes, to,
-               static_cast<uint32_t>(row - first));
-    }
-  });
-  return out;
+  const TensorType stored = as == PackAs::kF32 ? TensorType::kF32 : source.type;
+  PanelPacker packer;
+  CACHALOT_ASSIGN_OR_RETURN(packer.matrix_, PackedMatrix::Allocate(stored, source.rows, source.columns));
+  packer.source_ = source;
+  packer.pack_ = as == PackAs::kF32 ? PackPanelAsF32 : IsFloat(source.type) ? PackFloatPanel : PackQuantPanel;
+  return packer;
 }
+
+uint64_t PanelPacker::source_panel_bytes() const { return kPanelRows * SourceRowBytes(source_.type, source_.columns); }
+
+void PanelPacker::PackPanel(uint32_t panel) {
+  const uint64_t first = uint64_t{panel} * kPanelRows;
+  const auto rows = static_cast<uint32_t>(std::min<uint64_t>(kPanelRows, source_.rows - first));
+  pack_(source_, first, rows, matrix_.data_.get() + panel * matrix_.panel_bytes_);
+}
+
+namespace {
+
+Result<PackedMatrix> PackAll(const PackSource& source, PackAs as, ThreadPool& pool) {
+  CACHALOT_ASSIGN_OR_RETURN(PanelPacker packer, PanelPacker::Start(source, as));
+  pool.ParallelFor(packer.panels(), [&](size_t panel) { packer.PackPanel(static_cast<uint32_t>(panel)); });
+  return std::move(packer).Finish();
+}
+
+}  // namespace
 
 Result<PackedMatrix> PackedMatrix::Pack(TensorType type, uint32_t rows, uint32_t columns,
                                         std::span<const std::byte> bytes, ThreadPool& pool) {
-  return PackRows(type, {type, rows, columns, bytes}, pool, IsFloat(type) ? PackFloatRow : PackQuantRow);
+  return PackAll({type, rows, columns, bytes}, PackAs::kItsType, pool);
 }
 
 Result<PackedMatrix> PackedMatrix::PackAsF32(TensorType type, uint32_t rows, uint32_t columns,
                                              std::span<const std::byte> bytes, ThreadPool& pool) {
-  return PackRows(TensorType::kF32, {type, rows, columns, bytes}, pool, PackRowAsF32);
+  return PackAll({type, rows, columns, bytes}, PackAs::kF32, pool);
 }
 
 bool PackedMatrix::takes_quantised() const { return !IsFloat(type_); }

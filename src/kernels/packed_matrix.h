@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 
 #include "base/status.h"
 #include "base/tensor_type.h"
@@ -57,21 +58,45 @@ class PackedMatrix {
     void operator()(std::byte* p) const;
     uint64_t mapped_bytes;  // 0: from aligned_alloc
   };
-  struct Source {
-    TensorType type;
-    uint32_t rows;
-    uint32_t columns;
-    std::span<const std::byte> bytes;
-  };
+  friend class PanelPacker;
   static Result<PackedMatrix> Allocate(TensorType type, uint32_t rows, uint32_t columns);
-  using PackRow = void (*)(TensorType type, uint32_t columns, const std::byte* source, std::byte* panel, uint32_t lane);
-  static Result<PackedMatrix> PackRows(TensorType stored, const Source& source, ThreadPool& pool, PackRow pack_row);
 
   TensorType type_ = TensorType::kF32;
   uint32_t rows_ = 0;
   uint32_t columns_ = 0;
   uint64_t panel_bytes_ = 0;
   std::unique_ptr<std::byte[], Free> data_;
+};
+
+enum class PackAs : uint8_t { kItsType, kF32 };
+
+// What a matrix is packed from: all its bytes.
+struct PackSource {
+  TensorType type;
+  uint32_t rows;
+  uint32_t columns;
+  std::span<const std::byte> bytes;
+};
+
+// Packs a matrix panel by panel, so that one pass over the source can do other work on the same bytes. Different panels
+// may be packed by different threads, each once.
+class PanelPacker {
+ public:
+  // Errors as PackedMatrix::Pack.
+  static Result<PanelPacker> Start(const PackSource& source, PackAs as);
+
+  uint32_t panels() const { return matrix_.panels(); }
+  // Panel p is made of the source's bytes from p * source_panel_bytes() on.
+  uint64_t source_panel_bytes() const;
+  void PackPanel(uint32_t panel);
+  // Requires that every panel was packed.
+  PackedMatrix Finish() && { return std::move(matrix_); }
+
+ private:
+  using Pack = void (*)(const PackSource& source, uint64_t first_row, uint32_t rows, std::byte* panel);
+  PackSource source_{};
+  Pack pack_ = nullptr;
+  PackedMatrix matrix_;
 };
 
 }  // namespace cachalot::kernels

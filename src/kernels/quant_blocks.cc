@@ -18,18 +18,31 @@ uint16_t ReadU16(const uint8_t* p) {
   return value;
 }
 
+// Eight weights side by side, one in each byte: what follows works on all of them at once.
+constexpr uint64_t InEach(uint64_t byte) { return byte * 0x0101010101010101u; }
+uint64_t LoadEight(const uint8_t* p) {
+  uint64_t eight;
+  std::memcpy(&eight, p, sizeof eight);
+  return eight;
+}
+void StoreEight(uint8_t* p, uint64_t eight) { std::memcpy(p, &eight, sizeof eight); }
+
 // The first 16 columns are the low nibbles, the last 16 the high ones.
 void ReadNibbles(const uint8_t* q, uint8_t* out) {
-  for (uint32_t i = 0; i < 16; ++i) {
-    out[i] = q[i] & 15;
-    out[i + 16] = q[i] >> 4;
+  for (uint32_t i = 0; i < 16; i += 8) {
+    const uint64_t eight = LoadEight(q + i);
+    StoreEight(out + i, eight & InEach(15));
+    StoreEight(out + i + 16, (eight >> 4) & InEach(15));
   }
 }
 
 void AddFifthBits(const uint8_t* bits, uint8_t* out) {
-  uint32_t high;
-  std::memcpy(&high, bits, sizeof high);
-  for (uint32_t i = 0; i < kGroup; ++i) out[i] |= static_cast<uint8_t>(((high >> i) & 1) << 4);
+  for (uint32_t i = 0; i < kGroup; i += 8) {
+    // Byte b keeps bit b of this byte of bits, then becomes 0 or 1.
+    const uint64_t spread = InEach(bits[i / 8]) & 0x8040201008040201u;
+    const uint64_t high = ((spread + InEach(0x7f)) >> 7) & InEach(1);
+    StoreEight(out + i, LoadEight(out + i) | high << 4);
+  }
 }
 
 void ReadSimple(TensorType type, const uint8_t* block, QuantGroup& group) {
@@ -43,7 +56,7 @@ void ReadSimple(TensorType type, const uint8_t* block, QuantGroup& group) {
       ReadNibbles(block + 8, group.weights);
       return AddFifthBits(block + 4, group.weights);
     default:  // Q8_0, made unsigned
-      for (uint32_t i = 0; i < kGroup; ++i) group.weights[i] = block[2 + i] ^ 0x80;
+      for (uint32_t i = 0; i < kGroup; i += 8) StoreEight(group.weights + i, LoadEight(block + 2 + i) ^ InEach(0x80));
   }
 }
 
@@ -68,9 +81,11 @@ void ReadSuperMin(TensorType type, const uint8_t* block, uint32_t index, QuantGr
   const bool five = type == TensorType::kQ5_K;
   const uint8_t* nibbles = block + (five ? 48 : 16) + index / 2 * kGroup;
   const uint32_t shift = index % 2 * 4;
-  for (uint32_t i = 0; i < kGroup; ++i) group.weights[i] = (nibbles[i] >> shift) & 15;
-  if (!five) return;
-  for (uint32_t i = 0; i < kGroup; ++i) group.weights[i] |= static_cast<uint8_t>(((block[16 + i] >> index) & 1) << 4);
+  for (uint32_t i = 0; i < kGroup; i += 8) {
+    uint64_t eight = (LoadEight(nibbles + i) >> shift) & InEach(15);
+    if (five) eight |= ((LoadEight(block + 16 + i) >> index) & InEach(1)) << 4;
+    StoreEight(group.weights + i, eight);
+  }
 }
 
 // Q6_K: nibbles[128], top bits[64], scales[16], d.
@@ -81,28 +96,34 @@ void ReadSuperPair(const uint8_t* block, uint32_t index, QuantGroup& group) {
   const uint32_t half = index / 4, quarter = index % 4;
   const uint8_t* nibbles = block + 64 * half + kGroup * (quarter % 2);
   const uint8_t* top = block + 128 + kGroup * half;
-  for (uint32_t i = 0; i < kGroup; ++i) {
-    const uint32_t low = (nibbles[i] >> (quarter / 2 * 4)) & 15;
-    group.weights[i] = static_cast<uint8_t>(low | (((top[i] >> (2 * quarter)) & 3) << 4));
+  for (uint32_t i = 0; i < kGroup; i += 8) {
+    const uint64_t low = (LoadEight(nibbles + i) >> (quarter / 2 * 4)) & InEach(15);
+    const uint64_t high = (LoadEight(top + i) >> (2 * quarter)) & InEach(3);
+    StoreEight(group.weights + i, low | high << 4);
   }
 }
 
 }  // namespace
 
-QuantGroup ReadGroup(TensorType type, const std::byte* row, uint64_t group) {
+void ReadGroups(TensorType type, const std::byte* row, uint64_t first, std::span<QuantGroup> out) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(row);
   const uint64_t block_bytes = InfoOf(type).block_bytes;
-  QuantGroup out;
-  switch (FormatOf(type).scales) {
-    case ScaleKind::kHalf:
-    case ScaleKind::kHalfMin: ReadSimple(type, bytes + group * block_bytes, out); break;
-    case ScaleKind::kSuperMin:
-      ReadSuperMin(type, bytes + group / kSuperGroups * block_bytes, group % kSuperGroups, out);
-      break;
-    case ScaleKind::kSuperPair:
-      ReadSuperPair(bytes + group / kSuperGroups * block_bytes, group % kSuperGroups, out);
-      break;
+  const ScaleKind scales = FormatOf(type).scales;
+  for (uint64_t i = 0; i < out.size(); ++i) {
+    const uint64_t group = first + i;
+    const uint8_t* super_block = bytes + group / kSuperGroups * block_bytes;
+    switch (scales) {
+      case ScaleKind::kHalf:
+      case ScaleKind::kHalfMin: ReadSimple(type, bytes + group * block_bytes, out[i]); break;
+      case ScaleKind::kSuperMin: ReadSuperMin(type, super_block, group % kSuperGroups, out[i]); break;
+      case ScaleKind::kSuperPair: ReadSuperPair(super_block, group % kSuperGroups, out[i]); break;
+    }
   }
+}
+
+QuantGroup ReadGroup(TensorType type, const std::byte* row, uint64_t group) {
+  QuantGroup out;
+  ReadGroups(type, row, group, {&out, 1});
   return out;
 }
 

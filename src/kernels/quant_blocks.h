@@ -2,11 +2,12 @@
 // Threads:   pure.
 // Ownership: none.
 // Invariant: reads inside the blocks that hold the group.
-// Cost:      tens of nanoseconds per group; load time and embedding rows only.
+// Cost:      some nanoseconds per group; load time and embedding rows only.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "kernels/panel_view.h"
 
@@ -21,6 +22,8 @@ struct QuantGroup {
 
 // Group `group` of the row that starts at `row`. Requires a quantised type.
 QuantGroup ReadGroup(TensorType type, const std::byte* row, uint64_t group);
+// The groups from `first` on.
+void ReadGroups(TensorType type, const std::byte* row, uint64_t first, std::span<QuantGroup> out);
 
 // The group's weights as GGUF dequantises them.
 void DequantizeGroup(TensorType type, const QuantGroup& group, float* out);

@@ -1,48 +1,87 @@
-// EvictionPolicy ranks what may leave the pool; the prefix index says what is there, what was used and what may go.
+// EvictionPolicy decides which cached blocks go first. The prefix index tells it what is there, what is used and what
+// may go; it answers with a victim.
 // Threads:   owned by the engine thread.
-// Ownership: none; entries are dense numbers of the index's own.
-// Invariant: deterministic: equal calls give equal victims; only candidates are chosen; ties go by the order of events.
-// Cost:      O(1) or O(log entries) per call, never a scan.
+// Ownership: knows entries by number only; the prefix index owns what they stand for.
+// Invariant: a victim is a candidate, and it stays one until told otherwise. The same calls give the same victims.
+// Cost:      O(1) or O(log candidates) per call, amortised; memory per entry and visit, none per call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <span>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/status.h"
 
 namespace cachalot::kv {
 
-using EntryId = uint32_t;
+using EntryId = uint32_t;  // something that can be evicted as one; dense, used again after Remove
+using VisitId = uint32_t;  // one request's way through the index, from StartVisit to EndVisit
 
-// What the index knows of an entry.
+inline constexpr VisitId kNoVisit = 0;
+inline constexpr Nanos kNever = Nanos::max();
+
+enum class Priority : uint8_t { kLow = 0, kNormal = 1, kHigh = 2 };
+
+// What a request asks for the blocks that it uses. A block keeps the highest priority and the latest deadline of its
+// visits, until that deadline has passed.
+struct Retention {
+  Priority priority = Priority::kNormal;
+  Nanos deadline = kNever;  // goes before all others from then on
+};
+
 struct EntryInfo {
-  uint32_t slots = 0;            // that its eviction frees
-  uint64_t position = 0;         // tokens before its end
-  double recompute_seconds = 0;  // what it would take to compute its tokens again; 0: not known
-  uint32_t turn = 0;             // of its conversation: how many requests came this way before
-  int32_t priority = 0;          // higher stays longer
-  std::optional<Nanos> expires;  // from then on it goes before all others
-  bool has_lower_copy = false;   // in a lower tier
+  uint32_t slots = 1;            // that its eviction gives back
+  uint64_t position = 0;         // tokens from the beginning to its end
+  uint32_t turn = 0;             // requests of this conversation before the one that made it
+  double recompute_seconds = 1;  // what it would cost to have it again
+  bool short_block = false;      // sealed before it was full
+  bool has_lower_copy = false;   // a lower tier holds it too
+  VisitId visit = kNoVisit;      // that it is part of
+};
+
+struct Arrival {
+  Nanos now{0};
+  std::optional<EntryId> deepest;  // the last entry on its way, and where that ends
+  uint64_t known_tokens = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t whole_tokens = 0;  // of the prompt, in full blocks
+  Retention retention;
 };
 
 class EvictionPolicy {
  public:
   virtual ~EvictionPolicy() = default;
 
-  // A new entry, not a candidate.
+  // A request comes in. Touch() speaks of the visit that was started last; Insert() names one.
+  virtual VisitId StartVisit(const Arrival&) { return kNoVisit; }
+  // It ended: idle time counts from now. Once per visit; no entry is inserted under it any more.
+  virtual void EndVisit(VisitId, Nanos) {}
+
   virtual void Insert(EntryId entry, const EntryInfo& info, Nanos now) = 0;
-  // A request found the entry.
+  // A request uses the entry. A request's entries are touched last block first, so that tails leave first.
   virtual void Touch(EntryId entry, Nanos now) = 0;
+  virtual void SetLowerCopy(EntryId, bool, Nanos) {}
+
+  // Nothing stands in the way of its eviction: no reference and no entry that needs it; or something does again.
   virtual void BecomeCandidate(EntryId entry) = 0;
   virtual void NotCandidate(EntryId entry) = 0;
-  // Forgets it; candidate or not.
+  // It is there no longer, but its number still stands for it: Insert() may follow. Ends candidacy.
+  virtual void Evict(EntryId entry) { NotCandidate(entry); }
+  // Forgotten. Ends candidacy.
   virtual void Remove(EntryId entry) = 0;
-  // The candidate to go next; it stays one until Remove. None: there is no candidate.
+
+  // Requires that time does not go back.
   virtual std::optional<EntryId> Victim(Nanos now) = 0;
+  // A candidate past its deadline, for those who want it gone without need.
+  virtual std::optional<EntryId> Expired(Nanos) { return std::nullopt; }
 };
+
+// Names of policies, the default first.
+std::span<const std::string_view> EvictionPolicyNames();
+// kInvalid, with the names, for any other.
+Result<std::unique_ptr<EvictionPolicy>> MakeEvictionPolicy(std::string_view name);
 
 }  // namespace cachalot::kv

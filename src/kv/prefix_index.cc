@@ -102,6 +102,7 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
       match.partial = nullptr;
     }
     if (Reaches(later_reach_, blocks + 1, reached)) match.awaited = reached;
+    if (classes_.front().window == 0 && now_reach_.run.front() == blocks + 1) match.full_tokens = reached;
   }
   const uint64_t done = blocks * block_tokens;
   const uint64_t rest = std::min(block_tokens, limit - done);

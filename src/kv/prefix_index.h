@@ -34,6 +34,7 @@ class SlotPool;
 struct PrefixMatch {
   uint64_t tokens = 0;            // that need not be computed
   uint64_t awaited = 0;           // that will not have to be once running writers have come that far; >= tokens
+  uint64_t full_tokens = 0;       // in whole blocks, that the groups of full attention have without a gap
   PrefixNode* node = nullptr;     // of the last whole block among `tokens`; the root where there is none
   PrefixNode* partial = nullptr;  // of the block whose first tokens % block_tokens are to be copied, if any
 };

@@ -51,6 +51,14 @@ Result<GgufFile> GgufFile::Open(const std::string& path) {
   return file;
 }
 
+void GgufFile::Prefetch(std::span<const std::byte> part) const {
+  if (file_) file_->Prefetch(part);
+}
+
+void GgufFile::Release(std::span<const std::byte> part) const {
+  if (file_) file_->Release(part);
+}
+
 Result<GgufFile> GgufFile::Parse(std::span<const std::byte> bytes, const std::string& name) {
   GgufFile file;
   file.name_ = name;

@@ -70,6 +70,10 @@ class GgufFile {
   Result<std::optional<std::string_view>> FindString(std::string_view key) const;
   Result<const GgufArray*> FindArray(std::string_view key) const;  // null when absent
 
+  // For one who reads tensor bytes once, from front to back (MappedFile); nothing happens without a map.
+  void Prefetch(std::span<const std::byte> part) const;
+  void Release(std::span<const std::byte> part) const;
+
  private:
   GgufFile() = default;
   Status BuildIndex();

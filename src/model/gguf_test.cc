@@ -14,6 +14,7 @@
 #include "model/model_spec.h"
 #include "model/testing/gguf_builder.h"
 #include "model/testing/tiny_model.h"
+#include "model/fingerprint.h"
 #include "model/weights.h"
 
 namespace {

@@ -97,24 +97,6 @@ Status BindLayer(const ModelSpec& spec, uint32_t index, Binder* binder, LayerWei
   return OkStatus();
 }
 
-std::string_view AsText(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-// Digests the entries whose keys begin with `prefix`, in key order, each with its type and value as in the file.
-void UpdateMetadata(const GgufFile& file, std::string_view prefix, Sha256* hash) {
-  std::vector<const GgufFile::Entry*> entries;
-  for (const GgufFile::Entry& entry : file.metadata()) {
-    if (entry.key.starts_with(prefix)) entries.push_back(&entry);
-  }
-  std::ranges::sort(entries, {}, &GgufFile::Entry::key);
-  hash->UpdateInt(entries.size());
-  for (const GgufFile::Entry* entry : entries) {
-    hash->UpdateField(entry->key);
-    hash->UpdateField(AsText(entry->raw));
-  }
-}
-
 }  // namespace
 
 Result<Weights> BindWeights(const GgufFile& file, const ModelSpec& spec) {
@@ -132,32 +114,6 @@ Result<Weights> BindWeights(const GgufFile& file, const ModelSpec& spec) {
   }
   CACHALOT_RETURN_IF_ERROR(binder.CheckAllUsed(spec));
   return weights;
-}
-
-Digest ModelFingerprint(const GgufFile& file) {
-  Sha256 hash;
-  hash.UpdateField("cachalot.model.1");
-  UpdateMetadata(file, "", &hash);
-  std::vector<const GgufTensor*> tensors;
-  for (const GgufTensor& tensor : file.tensors()) tensors.push_back(&tensor);
-  std::ranges::sort(tensors, {}, &GgufTensor::name);
-  hash.UpdateInt(tensors.size());
-  for (const GgufTensor* tensor : tensors) {
-    hash.UpdateField(tensor->name);
-    hash.UpdateInt(static_cast<uint32_t>(tensor->type));
-    hash.UpdateInt(tensor->shape.size());
-    for (const uint64_t size : tensor->shape) hash.UpdateInt(size);
-    const Digest content = Sha256Of(tensor->bytes);
-    hash.Update(std::as_bytes(std::span(content)));
-  }
-  return hash.Finish();
-}
-
-Digest TokenizerFingerprint(const GgufFile& file) {
-  Sha256 hash;
-  hash.UpdateField("cachalot.tokenizer.1");
-  UpdateMetadata(file, "tokenizer.", &hash);
-  return hash.Finish();
 }
 
 }  // namespace cachalot::model

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/hash.h"
 #include "base/status.h"
 
 namespace cachalot::model {
@@ -47,13 +46,5 @@ struct Weights {
 
 // kInvalid naming the tensor that is missing, has a wrong shape (found, expected), or whose norm/bias is not F32.
 Result<Weights> BindWeights(const GgufFile& file, const ModelSpec& spec);
-
-// The model fingerprint (docs/architecture.md, identity): SHA-256 over all metadata and, per tensor in name order,
-// its name, type, shape and content hash. Reads every byte of the file: call it in the load pass, off the hot path.
-// One changed byte anywhere, of weights or metadata, changes it.
-Digest ModelFingerprint(const GgufFile& file);
-
-// Tokenizer fingerprint: SHA-256 over the metadata entries whose keys begin with "tokenizer.".
-Digest TokenizerFingerprint(const GgufFile& file);
 
 }  // namespace cachalot::model

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "model/gguf.h"
 #include "model/model_spec.h"
 #include "model/testing/tiny_model.h"
@@ -36,11 +34,6 @@ std::string ErrorOf(const GgufBuilder& builder) {
   EXPECT_FALSE(weights.ok());
   EXPECT_EQ(weights.status().code(), Code::kInvalid);
   return weights.status().message();
-}
-
-std::string FingerprintOf(const std::string& bytes) {
-  const Result<GgufFile> file = GgufFile::Parse(std::as_bytes(std::span(bytes)), "x.gguf");
-  return file.ok() ? HexOf(ModelFingerprint(*file)) : "malformed";
 }
 
 TEST(Weights, BindsEveryRoleOfEachArchitecture) {
@@ -105,61 +98,6 @@ TEST(Weights, ATensorThatTheArchitectureDoesNotUseIsRefused) {
             "x.gguf: tensor 'blk.0.ffn_gate.bias' is not part of architecture 'llama' as it is supported");
   EXPECT_THAT(ErrorOf(TinyModel(Options("qwen2")).AddF32("rope_freqs.weight", {4}, std::vector<float>(4, 1.0f))),
               HasSubstr("'rope_freqs.weight' is not part"));
-}
-
-TEST(Weights, EveryByteOfWeightsAndMetadataCountsForTheFingerprint) {
-  TinyModelOptions options = Options("llama");
-  options.layers = 1;
-  options.width = 8;
-  options.heads = 2;
-  options.head_dim = 4;
-  options.ffn_width = 4;
-  options.vocabulary = 3;
-  const Loaded loaded(TinyModel(options));
-  const std::string& bytes = loaded.bytes;
-  std::vector<bool> is_weight(bytes.size(), false);
-  size_t data_start = bytes.size();
-  for (const GgufTensor& tensor : loaded.file->tensors()) {
-    const size_t start = static_cast<size_t>(reinterpret_cast<const char*>(tensor.bytes.data()) - bytes.data());
-    data_start = std::min(data_start, start);
-    std::fill_n(is_weight.begin() + static_cast<ptrdiff_t>(start), tensor.bytes.size(), true);
-  }
-  const std::string fingerprint = FingerprintOf(bytes);
-  for (size_t at = 0; at < bytes.size(); ++at) {
-    std::string changed = bytes;
-    changed[at] = static_cast<char>(changed[at] ^ 1);
-    if (FingerprintOf(changed) != fingerprint) continue;
-    // Only the format version (3, 2) and the padding before and between tensors carry nothing.
-    EXPECT_TRUE(at == 4 || (at + 32 > data_start && !is_weight[at] && bytes[at] == 0)) << "byte " << at;
-  }
-}
-
-TEST(Weights, TheFingerprintIgnoresOrderAndSeesTypesShapesAndNames) {
-  const std::vector<float> values = {1, 2, 3, 4};
-  const auto of = [](const GgufBuilder& builder) { return FingerprintOf(builder.Build()); };
-  const std::string base = of(GgufBuilder().SetUInt("a", 1).SetUInt("b", 2).AddF32("t", {4}, values));
-  EXPECT_EQ(base, of(GgufBuilder().SetUInt("b", 2).SetUInt("a", 1).AddF32("t", {4}, values)));
-  EXPECT_NE(base, of(GgufBuilder().SetInt("a", 1).SetUInt("b", 2).AddF32("t", {4}, values)));
-  EXPECT_NE(base, of(GgufBuilder().SetUInt("a", 1).SetUInt("c", 2).AddF32("t", {4}, values)));
-  EXPECT_NE(base, of(GgufBuilder().SetUInt("a", 1).SetUInt("b", 2).AddF32("u", {4}, values)));
-  EXPECT_NE(base, of(GgufBuilder().SetUInt("a", 1).SetUInt("b", 2).AddF32("t", {2, 2}, values)));
-  const std::string data(reinterpret_cast<const char*>(values.data()), 16);
-  EXPECT_NE(base,
-            of(GgufBuilder().SetUInt("a", 1).SetUInt("b", 2).AddTensor("t", TensorType::kF16, {4}, data.substr(0, 8))));
-}
-
-TEST(Weights, TheTokenizerFingerprintCoversItsKeysOnly) {
-  const auto of = [](const GgufBuilder& builder) {
-    const Loaded loaded(builder);
-    return HexOf(TokenizerFingerprint(*loaded.file));
-  };
-  const std::vector<std::string> words = {"a", "b"};
-  const std::vector<std::string> others = {"ab", ""};
-  const std::string base = of(GgufBuilder().SetStrings("tokenizer.ggml.tokens", words));
-  EXPECT_EQ(base, of(GgufBuilder().SetUInt("general.x", 1).SetStrings("tokenizer.ggml.tokens", words)));
-  EXPECT_NE(base, of(GgufBuilder().SetStrings("tokenizer.ggml.tokens", others)));
-  EXPECT_NE(base,
-            of(GgufBuilder().SetStrings("tokenizer.ggml.tokens", words).SetString("tokenizer.chat_template", "")));
 }
 
 }  // namespace

@@ -143,6 +143,16 @@ void ReadLogitBias(FieldReader& reader, ApiRequest* request) {
   std::sort(out.begin(), out.end());
 }
 
+void ReadCacheSalt(FieldReader& reader, ApiRequest* request) {
+  const Json* salt = reader.Find("cache_salt");
+  if (salt == nullptr) return;
+  reader.String("cache_salt", &request->cache_salt);
+  const size_t bytes = request->cache_salt.size();
+  if (bytes == 0 || bytes > kMaxCacheSaltBytes) {
+    reader.Fail("cache_salt", fmt::format("has {} bytes; 1 to {} are allowed", bytes, kMaxCacheSaltBytes));
+  }
+}
+
 void ReadStreamOptions(FieldReader& reader, ApiRequest* request) {
   reader.Bool("stream", &request->stream);
   const Json* options = reader.Find("stream_options");
@@ -259,6 +269,7 @@ void ReadCommonFields(FieldReader& reader, ApiRequest* request) {
   ReadLogitBias(reader, request);
   ReadStop(reader, request);
   ReadStopTokens(reader, request);
+  ReadCacheSalt(reader, request);
   RefuseUnsupported(reader);
 }
 

@@ -25,6 +25,7 @@ inline constexpr uint32_t kMaxChoices = 128;   // n
 inline constexpr size_t kMaxPrompts = 256;
 inline constexpr size_t kMaxLogitBiases = 1024;
 inline constexpr size_t kMaxStopTokens = 64;
+inline constexpr size_t kMaxCacheSaltBytes = 1024;
 
 enum class Endpoint : uint8_t { kChat, kCompletion };
 
@@ -39,6 +40,7 @@ struct ApiRequest {
   bool include_usage = false;  // a last chunk with the usage
   bool ignore_eos = false;     // end tokens end nothing
   bool has_seed = false;       // sampling.seed was given
+  std::string cache_salt;      // empty: not given
   SamplingParams sampling;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;  // more end tokens

@@ -16,9 +16,13 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "server/api_keys.h"
 #include "server/generation.h"
 #include "server/generator.h"
 #include "server/http_types.h"
+#include "server/kv_admin.h"
+#include "server/public_prefixes.h"
+#include "server/retry_after.h"
 #include "server/router.h"
 #include "server/served_model.h"
 #include "server/server_options.h"
@@ -36,7 +40,8 @@ class ApiService final : public HttpHandler {
     TextWorkers& workers;
     std::function<void(std::function<void()>)> post;  // to the I/O thread, from any thread
     uint64_t entropy = 0;                             // of ids and default seeds
-    std::string api_key;                              // empty: none is asked for
+    const ApiKeys& keys;
+    const PublicPrefixes& public_prefixes;
     std::string version;
   };
 
@@ -73,8 +78,8 @@ class ApiService final : public HttpHandler {
   };
 
   void HandlePage(const RouteMatch& match, Exchange& exchange);
-  bool Authorized(const HttpRequest& request) const;
-  void BeginPreparing(Endpoint endpoint, HttpRequest request, std::shared_ptr<Exchange> exchange);
+  void BeginPreparing(const PrepareContext& context, Endpoint endpoint, HttpRequest request,
+                      std::shared_ptr<Exchange> exchange);
   void EndPreparing(uint64_t key, ApiResult<PreparedRequest>& result);
   void StartGeneration(uint64_t key, Preparing preparing, PreparedRequest prepared);
   void Forget(uint64_t key);
@@ -82,12 +87,14 @@ class ApiService final : public HttpHandler {
   void Deliver(const engine::StepOutput& output);
   template <class Event, class Consumer>
   void DeliverEach(const std::vector<Event>& events, Consumer consume);
-  void UpdateGauges(const engine::EngineStats& stats);
+  void UpdateMetrics(const engine::StepOutput& output);
   std::string NewId(std::string_view prefix);
 
   const ServerOptions options_;
   const Deps deps_;
   const int64_t started_unix_seconds_;
+  KvAdmin admin_;
+  FinishRate finish_rate_;
   SplitMix64 ids_;
   SplitMix64 seeds_;
   bool draining_ = false;

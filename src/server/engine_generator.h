@@ -24,6 +24,7 @@ class EngineGenerator final : public Generator {
   void Start(Sink sink) override;
   void Submit(engine::GenerateRequest request) override;
   void Cancel(RequestId id) override;
+  void Ask(engine::Inquiry inquiry) override;
   void Drain() override;
   void Stop() override;
 

@@ -52,6 +52,7 @@ engine::GenerateRequest Generation::TakeRequest(size_t prompt, RequestId id, uin
   request.id = id;
   request.prompt = std::move(prepared_[prompt].tokens);
   request.max_tokens = prepared_[prompt].max_tokens;
+  request.scope = prepared_[prompt].scope;
   request.n = request_.n;
   request.sampling = request_.sampling;
   if (!request_.has_seed) request.sampling.seed = seed;

@@ -23,6 +23,8 @@ class Generator {
   virtual void Start(Sink sink) = 0;
   virtual void Submit(engine::GenerateRequest request) = 0;
   virtual void Cancel(RequestId id) = 0;
+  // Answered in the output of a step.
+  virtual void Ask(engine::Inquiry inquiry) = 0;
   // Refuses what arrives from now on.
   virtual void Drain() = 0;
   virtual void Stop() = 0;

@@ -1,7 +1,6 @@
 #include "server/http_server.h"
 
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "server/connection.h"
 
@@ -36,17 +36,13 @@ constexpr Nanos kTick = std::chrono::milliseconds(100);
 constexpr int kBacklog = 4096;
 // What the kernel may hold unsent for one client: enough to keep it busy, little enough to notice a slow one.
 constexpr int kUnsentBytes = 256 * 1024;
-constexpr rlim_t kOtherFiles = 256;  // model, log, event loop and the like
+constexpr uint64_t kOtherFiles = 256;  // model, log, event loop and the like
 
-void RaiseFileLimit(uint32_t max_connections) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = max_connections + kOtherFiles;
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == wanted) return;
-  LogWarning(
-      fmt::format("the system allows {} open files; {} connections need {}", limit.rlim_max, max_connections, wanted));
+void AllowConnections(uint32_t max_connections) {
+  const uint64_t wanted = max_connections + kOtherFiles;
+  const uint64_t allowed = RaiseFileLimit(wanted);
+  if (allowed >= wanted) return;
+  LogWarning(fmt::format("the system allows {} open files; {} connections need {}", allowed, max_connections, wanted));
 }
 
 }  // namespace
@@ -117,7 +113,7 @@ Result<uint16_t> HttpServer::Start() {
   boost::system::error_code ec;
   const uint16_t port = s.acceptor.local_endpoint(ec).port();
   if (ec) return Unavailable(ec.message());
-  RaiseFileLimit(s.context.options.max_connections);
+  AllowConnections(s.context.options.max_connections);
   s.Accept();
   s.Tick();
   s.thread = std::thread([&s] { s.context.io.run(); });

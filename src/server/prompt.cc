@@ -7,8 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "server/cache_salt.h"
+#include "server/chat_text.h"
 #include "server/field_reader.h"
-#include "text/chat_template.h"
 #include "text/stop_matcher.h"
 #include "text/tokenizer.h"
 
@@ -23,16 +24,6 @@ constexpr int64_t kMaxJsonValues = 2'000'000;
 
 // Logprob entries that echo may ask for: prompt tokens times those told of each (about 60 bytes of JSON each).
 constexpr uint64_t kMaxEchoEntries = 2'000'000;
-
-ApiResult<ApiRequest> ParseBody(Endpoint endpoint, std::string_view body) {
-  if (body.empty()) return InvalidBody("the body is empty; expected a JSON object");
-  if (std::count(body.begin(), body.end(), ',') > kMaxJsonValues) {
-    return InvalidBody(fmt::format("the body has more than {} values", kMaxJsonValues));
-  }
-  const Result<Json> json = ParseJson(body);
-  if (!json.ok()) return InvalidBody(json.status().message());
-  return endpoint == Endpoint::kChat ? ParseChatRequest(*json) : ParseCompletionRequest(*json);
-}
 
 std::optional<ApiError> CheckModel(const ServedModel& model, const std::string& wanted) {
   if (wanted.empty()) return std::nullopt;
@@ -58,39 +49,8 @@ std::optional<ApiError> CheckTokens(const std::vector<TokenId>& tokens, uint32_t
   return std::nullopt;
 }
 
-ApiResult<std::string> RenderChat(const PrepareContext& context, const ApiRequest& request) {
-  const ServedModel& model = context.model;
-  if (model.chat_template == nullptr) {
-    ApiError error = InvalidBody(fmt::format(
-        "the model {} has no chat template, so it does not answer chat requests; use /v1/completions, or start the "
-        "server with --chat-template",
-        model.names[0]));
-    error.code = "no_chat_template";
-    return error;
-  }
-  const auto spelling = [&model](std::optional<TokenId> id) {
-    return id ? std::string(model.tokenizer->Spelling(*id)) : std::string();
-  };
-  text::ChatInput input;
-  input.messages = request.messages;
-  input.tools = request.tools;
-  input.add_generation_prompt = request.add_generation_prompt;
-  input.bos_token = spelling(model.tokenizer->bos());
-  input.eos_token = spelling(model.tokenizer->eos());
-  input.unix_seconds = context.unix_seconds;
-  input.extra = request.template_variables;
-  Result<std::string> text = model.chat_template->Render(input);
-  if (!text.ok()) {
-    ApiError error = InvalidField("messages", "the model's chat template refused them: " + text.status().message());
-    error.code = "chat_template_error";
-    return error;
-  }
-  return std::move(text).value();
-}
-
-// The rendered text spells out every token itself, the one at its beginning included.
 ApiResult<PreparedPrompt> PrepareChat(const PrepareContext& context, const ApiRequest& request) {
-  ApiResult<std::string> text = RenderChat(context, request);
+  ApiResult<std::string> text = RenderChat(context.model, request, context.unix_seconds);
   if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
   PreparedPrompt prompt;
   prompt.tokens = context.model.tokenizer->Encode(std::get<std::string>(text), {.add_bos = false});
@@ -143,6 +103,13 @@ std::optional<ApiError> FitContext(const PrepareContext& context, const ApiReque
   return std::nullopt;
 }
 
+PrefixScope ScopeOf(const PrepareContext& context, const ApiRequest& request, std::span<const TokenId> tokens) {
+  PrefixScope scope{.salt = context.salt, .public_tokens = 0};
+  if (!request.cache_salt.empty()) scope.salt = NarrowedSalt(scope.salt, request.cache_salt);
+  if (context.public_prefixes != nullptr) scope.public_tokens = context.public_prefixes->CommonTokens(tokens);
+  return scope;
+}
+
 // The logprobs of long prompts, many prompts or many copies of one would fill the memory.
 std::optional<ApiError> CheckEcho(const PreparedRequest& prepared) {
   const ApiRequest& request = prepared.api;
@@ -176,8 +143,27 @@ ApiError ContextLengthExceeded(std::string message) {
   return {.status = 400, .message = std::move(message), .code = "context_length_exceeded"};
 }
 
+ApiResult<Json> ParseBody(std::string_view body) {
+  if (body.empty()) return InvalidBody("the body is empty; expected a JSON object");
+  if (std::count(body.begin(), body.end(), ',') > kMaxJsonValues) {
+    return InvalidBody(fmt::format("the body has more than {} values", kMaxJsonValues));
+  }
+  Result<Json> json = ParseJson(body);
+  if (!json.ok()) return InvalidBody(json.status().message());
+  return std::move(json).value();
+}
+
 ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoint endpoint, std::string_view body) {
-  ApiResult<ApiRequest> parsed = ParseBody(endpoint, body);
+  const auto parse = [&]() -> ApiResult<ApiRequest> {
+    const ApiResult<Json> json = ParseBody(body);
+    if (const auto* error = std::get_if<ApiError>(&json)) return *error;
+    const Json& value = std::get<Json>(json);
+    return endpoint == Endpoint::kChat ? ParseChatRequest(value) : ParseCompletionRequest(value);
+  };
+  return PrepareRequest(context, parse());
+}
+
+ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, ApiResult<ApiRequest> parsed) {
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   PreparedRequest out{.api = std::get<ApiRequest>(std::move(parsed))};
   const ApiRequest& request = out.api;
@@ -187,13 +173,14 @@ ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoin
   if (auto error = CheckSampling(request.sampling, vocabulary)) return *error;
   if (auto error = CheckTokens(request.stop_token_ids, vocabulary, "stop_token_ids")) return *error;
 
-  const size_t prompts = endpoint == Endpoint::kChat ? 1 : request.prompts.size();
+  const bool chat = request.endpoint == Endpoint::kChat;
+  const size_t prompts = chat ? 1 : request.prompts.size();
   for (size_t i = 0; i < prompts; ++i) {
-    ApiResult<PreparedPrompt> prompt =
-        endpoint == Endpoint::kChat ? PrepareChat(context, request) : PrepareCompletion(context, request, i);
+    ApiResult<PreparedPrompt> prompt = chat ? PrepareChat(context, request) : PrepareCompletion(context, request, i);
     if (auto* error = std::get_if<ApiError>(&prompt)) return std::move(*error);
     out.prompts.push_back(std::get<PreparedPrompt>(std::move(prompt)));
     if (auto error = FitContext(context, request, &out.prompts.back())) return *error;
+    out.prompts.back().scope = ScopeOf(context, request, out.prompts.back().tokens);
   }
   if (auto error = CheckEcho(out)) return *error;
   out.end_tokens = EndTokens(tokenizer, request);

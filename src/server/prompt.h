@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/prefix_scope.h"
 #include "server/api_error.h"
 #include "server/api_request.h"
+#include "server/public_prefixes.h"
 #include "server/served_model.h"
 
 namespace cachalot::text {
@@ -27,6 +29,7 @@ struct PreparedPrompt {
   std::string text;             // what echo repeats; empty unless asked for
   bool added_bos = false;       // the first token is not in the text
   uint32_t max_tokens = 0;
+  PrefixScope scope;
 };
 
 struct PreparedRequest {
@@ -38,8 +41,10 @@ struct PreparedRequest {
 
 struct PrepareContext {
   const ServedModel& model;
-  uint32_t default_max_tokens = 0;  // 0: no limit but the context
-  int64_t unix_seconds = 0;         // for templates that print the date
+  uint32_t default_max_tokens = 0;                  // 0: no limit but the context
+  int64_t unix_seconds = 0;                         // for templates that print the date
+  CacheSalt salt;                                   // of the sender
+  const PublicPrefixes* public_prefixes = nullptr;  // null: none
 };
 
 // 404 model_not_found.
@@ -47,6 +52,10 @@ ApiError UnknownModel(const ServedModel& model, const std::string& wanted);
 // 400 context_length_exceeded; the message says what is needed and what is allowed.
 ApiError ContextLengthExceeded(std::string message);
 
+// 400 for anything but a JSON document of bounded size.
+ApiResult<Json> ParseBody(std::string_view body);
+
+ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, ApiResult<ApiRequest> parsed);
 ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoint endpoint, std::string_view body);
 
 }  // namespace cachalot::server

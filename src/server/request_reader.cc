@@ -84,7 +84,7 @@ void RequestReader::Feed(std::string_view bytes) {
 RequestReader::Event RequestReader::Next() {
   if (parser_ == nullptr && !StartRequest()) return Event::kNeedMore;
   while (!head_seen_ || !parser_->is_done()) {
-    if (consumed_ == buffer_.size()) return Event::kNeedMore;
+    if (buffer_.size() - consumed_ < LeastBytes()) return Event::kNeedMore;
     error_code ec;
     consumed_ += parser_->put(boost::asio::buffer(buffer_.data() + consumed_, buffer_.size() - consumed_), ec);
     const bool stuck = ec == http::error::need_more;
@@ -121,6 +121,13 @@ bool RequestReader::StartRequest() {
   head_seen_ = false;
   request_ = {};
   return true;
+}
+
+// With fewer there is nothing to parse yet. Beast asserts that it has seen five bytes of a last chunk before it is
+// asked about it again, which fails when that chunk is the first: so it is shown no first chunk shorter than
+// "0\r\n\r\n".
+size_t RequestReader::LeastBytes() const {
+  return head_seen_ && parser_->chunked() && parser_->get().body().text.empty() ? 5 : 1;
 }
 
 // kNeedMore: go on with the body.

@@ -53,6 +53,7 @@ class RequestReader {
  private:
   struct Parser;
 
+  size_t LeastBytes() const;
   Event Fail(int status, std::string message, std::string code = "");
   Event AfterHead();
   // `value` is one of Beast's parse errors, or -1: the budget is exhausted.

@@ -80,6 +80,21 @@ TEST_F(RequestReaderTest, JoinsChunks) {
   EXPECT_TRUE(request.has_length);
 }
 
+TEST_F(RequestReaderTest, ReadsAnEmptyChunkedBodyInPiecesOfAnySize) {
+  for (const std::string_view end : {"0\r\n\r\n", "00;a=b\r\n\r\n", "0\r\nTrailer: x\r\n\r\n"}) {
+    const std::string bytes = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + std::string(end);
+    for (size_t piece = 1; piece < bytes.size(); ++piece) {
+      RequestReader reader(kBodyLimit, &budget_);
+      for (size_t at = 0; at < bytes.size(); at += piece) {
+        reader.Feed(std::string_view(bytes).substr(at, piece));
+        ASSERT_EQ(reader.Next(), at + piece < bytes.size() ? Event::kNeedMore : Event::kRequest) << end << piece;
+      }
+      EXPECT_EQ(reader.TakeRequest().body, "");
+      EXPECT_TRUE(reader.idle());
+    }
+  }
+}
+
 TEST_F(RequestReaderTest, AsksForTheBodyWhenTheClientWaits) {
   ASSERT_EQ(Read("POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n"), Event::kWantsBody);
   EXPECT_EQ(reader_.Next(), Event::kNeedMore);

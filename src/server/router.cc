@@ -13,17 +13,20 @@ struct Row {
   std::string_view path;
   Route route;
   std::string_view allowed;
-  bool needs_key;
+  Access access;
 };
 
 constexpr Row kRows[] = {
-    {"/", Route::kRoot, kRead, false},
-    {"/health", Route::kHealth, kRead, false},
-    {"/version", Route::kVersion, kRead, false},
-    {"/metrics", Route::kMetrics, kRead, false},
-    {"/v1/models", Route::kModels, kRead, true},
-    {"/v1/chat/completions", Route::kChatCompletions, kWrite, true},
-    {"/v1/completions", Route::kCompletions, kWrite, true},
+    {"/", Route::kRoot, kRead, Access::kAnyone},
+    {"/health", Route::kHealth, kRead, Access::kAnyone},
+    {"/version", Route::kVersion, kRead, Access::kAnyone},
+    {"/metrics", Route::kMetrics, kRead, Access::kAnyone},
+    {"/v1/models", Route::kModels, kRead, Access::kClient},
+    {"/v1/chat/completions", Route::kChatCompletions, kWrite, Access::kClient},
+    {"/v1/completions", Route::kCompletions, kWrite, Access::kClient},
+    {"/v1/kv", Route::kKv, kRead, Access::kAdmin},
+    {"/v1/kv/probe", Route::kKvProbe, kWrite, Access::kAdmin},
+    {"/v1/kv/clear", Route::kKvClear, kWrite, Access::kAdmin},
 };
 
 std::string PercentDecode(std::string_view text) {
@@ -49,10 +52,10 @@ std::string PercentDecode(std::string_view text) {
 RouteMatch MatchRoute(std::string_view target) {
   const std::string_view path = target.substr(0, target.find_first_of("?#"));
   for (const Row& row : kRows) {
-    if (row.path == path) return {row.route, "", row.allowed, row.needs_key};
+    if (row.path == path) return {row.route, "", row.allowed, row.access};
   }
   if (path.starts_with(kModelPrefix)) {
-    return {Route::kModel, PercentDecode(path.substr(kModelPrefix.size())), kRead, true};
+    return {Route::kModel, PercentDecode(path.substr(kModelPrefix.size())), kRead, Access::kClient};
   }
   return {};
 }

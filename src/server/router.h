@@ -23,13 +23,19 @@ enum class Route : uint8_t {
   kModel,
   kChatCompletions,
   kCompletions,
+  kKv,
+  kKvProbe,
+  kKvClear,
 };
+
+// Whose key a path needs.
+enum class Access : uint8_t { kAnyone, kClient, kAdmin };
 
 struct RouteMatch {
   Route route = Route::kUnknown;
   std::string argument;      // of kModel: its id
   std::string_view allowed;  // methods, for the Allow header
-  bool needs_key = false;
+  Access access = Access::kAnyone;
 };
 
 // `target` is the request's, with its query.

@@ -10,6 +10,9 @@ TEST(Router, FindsThePathsOfTheApi) {
   EXPECT_EQ(MatchRoute("/v1/completions?x=1").route, Route::kCompletions);
   EXPECT_EQ(MatchRoute("/health").route, Route::kHealth);
   EXPECT_EQ(MatchRoute("/").route, Route::kRoot);
+  EXPECT_EQ(MatchRoute("/v1/kv").route, Route::kKv);
+  EXPECT_EQ(MatchRoute("/v1/kv/probe").route, Route::kKvProbe);
+  EXPECT_EQ(MatchRoute("/v1/kv/clear").route, Route::kKvClear);
   for (const char* path : {"", "/v1", "/v1/chat", "/v1/completions/", "//health", "/HEALTH", "*", "/v1/modelsx"}) {
     EXPECT_EQ(MatchRoute(path).route, Route::kUnknown) << path;
   }
@@ -32,12 +35,14 @@ TEST(Router, KnowsWhichMethodsGoWhere) {
   EXPECT_FALSE(Allows(write, Method::kOther));
 }
 
-TEST(Router, OnlyTheApiNeedsAKey) {
-  EXPECT_TRUE(MatchRoute("/v1/models").needs_key);
-  EXPECT_TRUE(MatchRoute("/v1/models/x").needs_key);
-  EXPECT_TRUE(MatchRoute("/v1/chat/completions").needs_key);
-  EXPECT_FALSE(MatchRoute("/health").needs_key);
-  EXPECT_FALSE(MatchRoute("/metrics").needs_key);
+TEST(Router, TheApiNeedsAKeyAndItsAdministrationAnother) {
+  for (const char* path : {"/v1/models", "/v1/models/x", "/v1/chat/completions"}) {
+    EXPECT_EQ(MatchRoute(path).access, Access::kClient) << path;
+  }
+  for (const char* path : {"/v1/kv", "/v1/kv/probe", "/v1/kv/clear"}) {
+    EXPECT_EQ(MatchRoute(path).access, Access::kAdmin) << path;
+  }
+  for (const char* path : {"/health", "/metrics"}) EXPECT_EQ(MatchRoute(path).access, Access::kAnyone) << path;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/queue.h"
 #include "server/api_service.h"
 #include "server/http_server.h"
+#include "server/public_prefixes.h"
 #include "server/text_workers.h"
 
 namespace cachalot::server {
@@ -62,6 +63,8 @@ struct Server::State {
         model(WithAliases(std::move(deps.model), options)),
         generator(deps.generator),
         clock(deps.clock),
+        keys(std::move(deps.keys)),
+        public_prefixes(model, deps.public_texts, deps.clock.UnixSeconds()),
         workers(options.text_workers),
         service(options, {.model = model,
                           .generator = deps.generator,
@@ -70,7 +73,8 @@ struct Server::State {
                           .workers = workers,
                           .post = [this](std::function<void()> task) { http.Post(std::move(task)); },
                           .entropy = deps.entropy,
-                          .api_key = std::move(deps.api_key),
+                          .keys = keys,
+                          .public_prefixes = public_prefixes,
                           .version = std::move(deps.version)}),
         handler(service, deps.clock, deps.metrics),
         http(options, deps.clock, handler) {}
@@ -81,6 +85,8 @@ struct Server::State {
   const ServedModel model;
   Generator& generator;
   Clock& clock;
+  const ApiKeys keys;
+  const PublicPrefixes public_prefixes;
   TextWorkers workers;
   ApiService service;
   Handler handler;

@@ -15,10 +15,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/status.h"
+#include "server/api_keys.h"
 #include "server/generator.h"
 #include "server/served_model.h"
 #include "server/server_options.h"
@@ -31,8 +33,9 @@ struct ServerDeps {
   Clock& clock;
   Metrics& metrics;
   uint64_t entropy = 0;  // unpredictable: ids of answers and the seeds of requests that name none derive from it
-  std::string api_key;   // clients of /v1 must send it as a bearer token; empty: nobody needs to
-  std::string version;   // of the program, for /version
+  ApiKeys keys;          // that clients of /v1 must send as bearer tokens, if there are any
+  std::vector<std::string> public_texts;  // see PublicPrefixes
+  std::string version;                    // of the program, for /version
 };
 
 class Server {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "server/cache_salt.h"
 #include "server/testing/fake_generator.h"
 #include "server/testing/fake_tokenizer.h"
 #include "server/testing/test_client.h"
@@ -33,7 +34,8 @@ class ServerTest : public testing::Test {
                                                            .clock = clock_,
                                                            .metrics = metrics_,
                                                            .entropy = 42,
-                                                           .api_key = api_key_,
+                                                           .keys = keys_,
+                                                           .public_texts = public_texts_,
                                                            .version = "9.9"});
     const Result<uint16_t> port = server_->Start();
     ASSERT_TRUE(port.ok()) << port.status().message();
@@ -73,7 +75,8 @@ class ServerTest : public testing::Test {
                      .chat_template = &template_};
   ManualClock clock_{1000};
   Metrics metrics_;
-  std::string api_key_;
+  ApiKeys keys_;
+  std::vector<std::string> public_texts_;
   std::unique_ptr<FakeGenerator> generator_;
   std::unique_ptr<Server> server_;
   uint16_t port_ = 0;
@@ -385,7 +388,7 @@ TEST_F(ServerTest, SilentStreamsGetHeartbeats) {
 }
 
 TEST_F(ServerTest, TheKeyIsAskedForWhereThereIsOne) {
-  api_key_ = "secret";
+  keys_.AddSingle("secret");
   Start(FakeGenerator::Saying("x"));
   TestClient client(port_);
   const ClientResponse refused = client.Get("/v1/models");
@@ -398,6 +401,167 @@ TEST_F(ServerTest, TheKeyIsAskedForWhereThereIsOne) {
   client.Send("GET /v1/models HTTP/1.1\r\nAuthorization: Bearer secret\r\n\r\n");
   EXPECT_EQ(client.Read().status, 200);
   EXPECT_EQ(client.Get("/health").status, 200);
+}
+
+TEST_F(ServerTest, TenantsAndCacheSaltsKeepTheirKvApart) {
+  keys_ = ApiKeys::Parse(
+              "alice ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n"
+              "bob 41ef4bb0b23661e66301aac36066912dac037827b4ae63a7b1165a5aa93ed4eb\n",
+              "keys")
+              .value();
+  keys_.AddSingle("one");
+  public_texts_ = {"Be kind.\n"};
+  Start(FakeGenerator::Saying("x"));
+  TestClient client(port_);
+  const auto ask = [&](const std::string& key, const std::string& body) {
+    client.Send(PostText("/v1/completions", body, fmt::format("Authorization: Bearer {}\r\n", key)));
+    return client.Read().status;
+  };
+  EXPECT_EQ(ask("nobody", R"({"prompt":"x"})"), 401);
+  EXPECT_EQ(ask("abc", R"({"prompt":"Be kind. Go"})"), 200);
+  EXPECT_EQ(ask("open sesame", R"({"prompt":"Be mean."})"), 200);
+  EXPECT_EQ(ask("one", R"({"prompt":["x","y"]})"), 200);
+  EXPECT_EQ(ask("abc", R"({"prompt":"x","cache_salt":"s"})"), 200);
+  EXPECT_EQ(ask("one", R"({"prompt":"x","cache_salt":"s"})"), 200);
+  EXPECT_EQ(ask("one", R"({"prompt":"x","cache_salt":""})"), 400);
+  const std::vector<engine::GenerateRequest> requests = generator_->WaitForSubmits(6);
+  EXPECT_EQ(requests[0].scope.salt, TenantSalt("alice"));
+  EXPECT_EQ(requests[0].scope.public_tokens, 8u);
+  EXPECT_EQ(requests[1].scope.salt, TenantSalt("bob"));
+  EXPECT_EQ(requests[1].scope.public_tokens, 3u);
+  EXPECT_EQ(requests[2].scope.salt, CacheSalt{});
+  EXPECT_EQ(requests[3].scope.salt, CacheSalt{});
+  EXPECT_EQ(requests[4].scope.salt, NarrowedSalt(TenantSalt("alice"), "s"));
+  EXPECT_EQ(requests[5].scope.salt, NarrowedSalt({}, "s"));
+}
+
+TEST_F(ServerTest, TheKvIsShownToTheAdminOnly) {
+  Start(FakeGenerator::Saying("x"));
+  for (const char* path : {"/v1/kv", "/v1/kv/probe", "/v1/kv/clear"}) {
+    EXPECT_EQ(TestClient(port_).Get(path).status, 404) << path;
+    EXPECT_EQ(TestClient(port_).Post(path, "{}").status, 404) << path;
+  }
+  server_->Stop();
+  keys_.AddSingle("one");
+  keys_.SetAdmin("root");
+  Start(FakeGenerator::Saying("x"));
+  for (const char* key : {"", "Authorization: Bearer one\r\n", "Authorization: Bearer roo\r\n"}) {
+    TestClient client(port_);
+    client.Send(PostText("/v1/kv/clear", "{}", key));
+    const ClientResponse refused = client.Read();
+    EXPECT_EQ(refused.status, 401) << key;
+    EXPECT_EQ(ErrorCode(refused), "invalid_admin_key");
+  }
+  EXPECT_EQ(generator_->WaitForInquiries(0).size(), 0u);
+}
+
+TEST_F(ServerTest, TheAdminsQuestionsReachTheEngine) {
+  keys_ = ApiKeys::Parse("alice ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "keys").value();
+  keys_.SetAdmin("root");
+  public_texts_ = {"abc"};
+  Start(FakeGenerator::Saying("x"));
+  TestClient client(port_);
+  const std::string key = "Authorization: Bearer root\r\n";
+  const auto post = [&](const std::string& path, const std::string& body) {
+    client.Send(PostText(path, body, key));
+    return client.Read();
+  };
+  client.Send("GET /v1/kv HTTP/1.1\r\n" + key + "\r\n");
+  const json kv = json::parse(client.Read().body);
+  EXPECT_EQ(kv["bytes"]["total"], 5000);
+  EXPECT_EQ(kv["tokens"], json::parse(R"({"in_sequences":40,"indexed":90})"));
+  EXPECT_EQ(kv["index_nodes"], 7);
+  EXPECT_EQ(json::parse(post("/v1/kv/clear", "").body), json::parse(R"({"evicted_slots":2})"));
+
+  json probe = json::parse(post("/v1/kv/probe", R"({"prompt":["abcd","x"],"tenant":"alice","n":3})").body);
+  ASSERT_EQ(probe["prompts"].size(), 2u);
+  EXPECT_FALSE(probe["prompts"][0]["reason"].get<std::string>().empty());
+  probe["prompts"][0].erase("reason");
+  EXPECT_EQ(probe["prompts"][0], json::parse(R"({"prompt_tokens":4,"hit_tokens":3,"awaited_tokens":3,
+      "public_tokens":3,"limit":"last_token"})"));
+  EXPECT_EQ(post("/v1/kv/probe", R"({"messages":[{"role":"user","content":"hi"}],"cache_salt":"s"})").status, 200);
+  const json scored = json::parse(post("/v1/kv/probe", R"({"prompt":"ab","echo":true,"logprobs":0})").body);
+  EXPECT_EQ(scored["prompts"][0]["limit"], "scored");
+  for (const char* wrong : {"", "{", "{}", R"({"prompt":"x","tenant":"carol"})", R"({"prompt":"x","tenant":1})"}) {
+    EXPECT_EQ(post("/v1/kv/probe", wrong).status, 400) << wrong;
+  }
+  const std::vector<engine::Inquiry> asked = generator_->WaitForInquiries(5);
+  ASSERT_EQ(asked.size(), 5u);
+  EXPECT_EQ(asked[0].kind, engine::InquiryKind::kOverview);
+  EXPECT_EQ(asked[1].kind, engine::InquiryKind::kClear);
+  EXPECT_EQ(asked[2].requests[0].scope.salt, TenantSalt("alice"));
+  EXPECT_EQ(asked[3].requests[0].scope.salt, NarrowedSalt({}, "s"));
+}
+
+TEST_F(ServerTest, AFullQueueSaysWhenToComeAgain) {
+  FakeGenerator::Options options = FakeGenerator::Saying("abc");
+  options.automatic = false;
+  Start(options);
+  TestClient client(port_);
+  client.Send(PostText("/v1/completions", R"({"prompt":"x"})"));
+  const RequestId id = generator_->WaitForSubmits(1)[0].id;
+  clock_.Advance(seconds(10));
+  engine::StepOutput output;
+  output.rejections = {{.id = id, .reason = engine::RejectReason::kQueueFull, .message = "full"}};
+  output.stats.requests_finished = 40;
+  output.stats.waiting_requests = 100;
+  generator_->Emit(output);
+  const ClientResponse full = client.Read();
+  EXPECT_EQ(full.status, 429);
+  EXPECT_EQ(full.headers.at("retry-after"), "25");
+}
+
+TEST_F(ServerTest, CachedTokensAreToldOncePerPrompt) {
+  FakeGenerator::Options options = FakeGenerator::Saying("abc");
+  options.automatic = false;
+  Start(options);
+  for (const bool stream : {false, true}) {
+    TestClient client(port_);
+    client.Send(PostText("/v1/completions",
+                         fmt::format(R"({{"prompt":["wxyz","ab"],"n":2,"max_tokens":1{}}})",
+                                     stream ? R"(,"stream":true,"stream_options":{"include_usage":true})" : "")));
+    const auto submits = generator_->WaitForSubmits(stream ? 4 : 2);
+    engine::StepOutput output;
+    for (size_t p = submits.size() - 2; p < submits.size(); ++p) {
+      for (uint32_t choice = 0; choice < 2; ++choice) {
+        output.finishes.push_back({.id = submits[p].id,
+                                   .choice = choice,
+                                   .reason = engine::FinishReason::kLength,
+                                   .prompt_tokens = static_cast<uint32_t>(submits[p].prompt.size()),
+                                   .cached_tokens = static_cast<uint32_t>(submits[p].prompt.size()) - 1,
+                                   .output_tokens = 1});
+      }
+    }
+    generator_->Emit(output);
+    const ClientResponse response = client.Read();
+    const json usage = stream ? Events(response).back()["usage"] : json::parse(response.body)["usage"];
+    EXPECT_EQ(usage, json::parse(R"({"prompt_tokens":6,"completion_tokens":4,"total_tokens":10,
+        "prompt_tokens_details":{"cached_tokens":4}})"));
+  }
+}
+
+TEST_F(ServerTest, MetricsOfTheKvFollowTheEngine) {
+  Start(FakeGenerator::Saying("x"));
+  engine::StepOutput output;
+  output.duration = seconds(2);
+  output.stats.steps = 1;
+  output.stats.total_slots = 50;
+  output.stats.free_slots = 20;
+  output.stats.idle_slots = 10;
+  output.stats.awaiting_requests = 3;
+  output.stats.prompt_tokens_cached = 7;
+  output.stats.tokens_recomputed = 8;
+  output.stats.preemptions = 9;
+  output.stats.slots_evicted = 11;
+  generator_->Emit(output);
+  generator_->Emit(output);  // no step more
+  const std::string metrics = TestClient(port_).Get("/metrics").body;
+  for (const char* line :
+       {"cachalot_kv_idle_slots 10", "cachalot_awaiting_requests 3", "cachalot_prompt_tokens_cached_total 7",
+        "cachalot_recomputed_tokens_total 8", "cachalot_preemptions_total 9", "cachalot_kv_evicted_slots_total 11",
+        "cachalot_step_seconds_count 1", "cachalot_step_seconds_sum 2"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
+  }
 }
 
 TEST_F(ServerTest, ADrainFinishesStreamsAndRefusesNewWork) {

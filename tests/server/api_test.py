@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import random
 import socket
 import time
 import unittest
@@ -93,6 +94,57 @@ class Answers(ServerTestCase):
         self.assertEqual(alone, together)
 
 
+class CachedTokens(ServerTestCase):
+    def prompt(self, words=60):
+        """One that no server has seen."""
+        return " ".join(f"{random.randrange(10**9)}" for _ in range(words))
+
+    def usage_of(self, answer):
+        usage = answer["usage"]
+        return usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+
+    def test_a_second_request_computes_the_last_token_only(self):
+        ask = dict(prompt=self.prompt(), temperature=0, max_tokens=8)
+        first, second = self.completion(**ask), self.completion(**ask)
+        tokens, cached = self.usage_of(second)
+        self.assertLess(self.usage_of(first)[1], 16)
+        self.assertEqual(cached, tokens - 1)
+        self.assertEqual(first["choices"][0]["text"], second["choices"][0]["text"])
+        self.assertEqual(self.usage_of(self.completion(n=3, **ask)), (tokens, tokens - 1))
+        events = self.stream("/v1/completions", dict(ask, stream_options={"include_usage": True}))
+        self.assertEqual(self.usage_of(events[-1]), (tokens, tokens - 1))
+
+    def test_equal_prompts_of_one_request_are_computed_once(self):
+        prompt = self.prompt()
+        before = self.metric("cachalot_prompt_tokens_computed_total")
+        tokens, cached = self.usage_of(self.completion(prompt=[prompt] * 4, n=2, temperature=0, max_tokens=4))
+        computed = self.metric("cachalot_prompt_tokens_computed_total") - before
+        self.assertGreaterEqual(cached, 3 * (tokens // 4 - 1))
+        self.assertEqual(computed + cached, tokens)
+
+    def test_a_chat_too(self):
+        messages = [{"role": "user", "content": self.prompt()}]
+        self.chat(messages=messages, **GREEDY)
+        tokens, cached = self.usage_of(self.chat(messages=messages, **GREEDY))
+        self.assertEqual(cached, tokens - 1)
+
+    def test_scored_prompts_are_computed_whole_and_answer_the_same(self):
+        ask = dict(prompt=self.prompt(), max_tokens=0, echo=True, logprobs=1)
+        first, second = self.completion(**ask), self.completion(**ask)
+        self.assertEqual(self.usage_of(second)[1], 0)
+        self.assertEqual(first["choices"], second["choices"])
+
+    def test_a_cache_salt_keeps_others_out(self):
+        ask = dict(prompt=self.prompt(), temperature=0, max_tokens=4)
+        texts = set()
+        for salt, found in (("a", False), ("b", False), ("a", True), (None, False), ("b", True)):
+            answer = self.completion(cache_salt=salt, **ask)
+            tokens, cached = self.usage_of(answer)
+            self.assertEqual(cached, tokens - 1 if found else 0, salt)
+            texts.add(answer["choices"][0]["text"])
+        self.assertEqual(len(texts), 1)
+
+
 class Pages(ServerTestCase):
     def test_models(self):
         models = json.loads(self.get("/v1/models")[1])["data"]
@@ -156,6 +208,9 @@ class RudeClients(ServerTestCase):
     def connect(self):
         return socket.create_connection((live_server.SERVER.host, live_server.SERVER.port), timeout=60)
 
+    def unused_slots(self):
+        return self.metric("cachalot_kv_free_slots") + self.metric("cachalot_kv_idle_slots")
+
     def wait_until_idle(self):
         deadline = time.monotonic() + 60
         while self.metric("cachalot_running_sequences") > 0:
@@ -164,14 +219,14 @@ class RudeClients(ServerTestCase):
 
     def test_a_client_that_goes_away_frees_its_blocks(self):
         self.completion(prompt="x", max_tokens=1)
-        free = self.metric("cachalot_kv_free_slots")
+        free = self.unused_slots()
         body = json.dumps(dict(prompt="Tell me everything.", max_tokens=1000, ignore_eos=True, stream=True)).encode()
         for _ in range(4):
             with self.connect() as client:
                 client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
                 self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200"))
         self.wait_until_idle()
-        self.assertEqual(self.metric("cachalot_kv_free_slots"), free)
+        self.assertEqual(self.unused_slots(), free)
 
     def test_slow_and_silent_connections_hurt_nobody(self):
         silent = [self.connect() for _ in range(50)]

@@ -77,7 +77,7 @@ class CpuExecutor final : public Executor {
 }  // namespace
 
 uint64_t CpuWorkspaceBytes(const CpuModel& model, const StepLimits& limits) {
-  return Workspace::BytesFor(model.spec(), limits);
+  return Workspace::BytesFor(model.spec(), limits, model.context_tokens());
 }
 
 std::unique_ptr<Executor> MakeCpuExecutor(const CpuModel& model, DeviceMemory& memory, const StepLimits& limits,

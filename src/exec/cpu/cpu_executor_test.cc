@@ -123,6 +123,33 @@ TEST_P(ExecutorBits, AreTheSameInABatchWithOthers) {
   }
 }
 
+// Forks decode side by side over the blocks of their common prompt, at different depths of sharing and lengths.
+TEST_P(ExecutorBits, AreTheSameOverSharedBlocks) {
+  for (size_t threads : {1u, 3u}) {
+    ExecutorRig rig(file_, {.threads = threads, .scatter_seed = 9});
+    const auto tokens = [&](size_t begin, size_t count) {
+      return std::vector<TokenId>(tokens_.begin() + begin, tokens_.begin() + begin + count);
+    };
+    rig.RunWhole(0, tokens(0, 90), 90);
+    for (uint32_t fork = 1; fork <= 4; ++fork) rig.Fork(0, fork);
+    rig.RunWhole(4, RandomTokens(3, GetParam().vocabulary, 4), 3);
+    rig.RunWhole(0, tokens(90, 40), 40);
+    for (uint32_t fork = 5; fork <= 7; ++fork) rig.Fork(0, fork);
+    std::vector<float> logits;
+    for (size_t done = 130; done < kTokens; ++done) {
+      std::vector<ExecutorRig::Piece> pieces;
+      for (uint32_t fork = 1; fork <= 7; ++fork) {
+        pieces.push_back({fork, RandomTokens(1, GetParam().vocabulary, 100 * fork + done), fork % 2});
+      }
+      pieces.push_back({0, tokens(done, 1), 1});
+      const std::vector<float> all = rig.Run(pieces);
+      logits.assign(all.end() - GetParam().vocabulary, all.end());
+    }
+    EXPECT_EQ(logits, expected_) << threads;
+    EXPECT_TRUE(rig.KvBytes(0) == expected_kv_) << threads;
+  }
+}
+
 TEST_P(ExecutorBits, OfEveryRowAreThoseOfAPromptThatEndsThere) {
   ExecutorRig all(file_, {});
   const std::vector<float> rows = all.Run({{0, tokens_, kTokens}});

@@ -1,11 +1,10 @@
 #include "exec/cpu/cpu_model.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "base/thread_pool.h"
+#include "exec/cpu/weight_pass.h"
 #include "exec/numerics.h"
 #include "kernels/dequantize.h"
 #include "model/gguf.h"
@@ -37,12 +36,13 @@ std::vector<float> ReadVector(const model::GgufTensor* tensor) {
 
 class CpuModel::Loader {
  public:
-  Loader(const CpuModelOptions& options, ThreadPool& pool, const Progress& progress, uint64_t total_bytes)
-      : options_(options), pool_(pool), progress_(progress), total_bytes_(std::max<uint64_t>(total_bytes, 1)) {}
+  Loader(WeightPass& pass, kernels::PackAs as) : pass_(pass), as_(as) {}
 
   Status Load(const model::Weights& weights, CpuModel* model) {
-    CACHALOT_RETURN_IF_ERROR(Pack(weights.embedding, &model->embedding_));
-    if (!model->spec_.tied_output) CACHALOT_RETURN_IF_ERROR(Pack(weights.output, &model->output_));
+    CACHALOT_ASSIGN_OR_RETURN(model->embedding_, pass_.Pack(*weights.embedding, as_));
+    if (!model->spec_.tied_output) {
+      CACHALOT_ASSIGN_OR_RETURN(model->output_, pass_.Pack(*weights.output, as_));
+    }
     model->output_norm_ = ReadVector(weights.output_norm);
     model->layers_.resize(weights.layers.size());
     for (size_t i = 0; i < weights.layers.size(); ++i) {
@@ -66,28 +66,14 @@ class CpuModel::Loader {
         {from.q, &to->q},       {from.k, &to->k},   {from.v, &to->v},       {from.o, &to->o},
         {from.gate, &to->gate}, {from.up, &to->up}, {from.down, &to->down},
     };
-    for (const auto& [tensor, matrix] : matrices) CACHALOT_RETURN_IF_ERROR(Pack(tensor, matrix));
+    for (const auto& [tensor, matrix] : matrices) {
+      CACHALOT_ASSIGN_OR_RETURN(*matrix, pass_.Pack(*tensor, as_));
+    }
     return OkStatus();
   }
 
-  Status Pack(const model::GgufTensor* tensor, kernels::PackedMatrix* out) {
-    const auto rows = static_cast<uint32_t>(tensor->shape[1]);
-    const auto columns = static_cast<uint32_t>(tensor->shape[0]);
-    auto packed = options_.reference
-                      ? kernels::PackedMatrix::PackAsF32(tensor->type, rows, columns, tensor->bytes, pool_)
-                      : kernels::PackedMatrix::Pack(tensor->type, rows, columns, tensor->bytes, pool_);
-    if (!packed.ok()) return packed.status().Annotate(fmt::format("tensor {}", tensor->name));
-    *out = std::move(packed).value();
-    packed_bytes_ += tensor->bytes.size();
-    if (progress_) progress_(static_cast<double>(packed_bytes_) / static_cast<double>(total_bytes_));
-    return OkStatus();
-  }
-
-  const CpuModelOptions& options_;
-  ThreadPool& pool_;
-  const Progress& progress_;
-  uint64_t total_bytes_;
-  uint64_t packed_bytes_ = 0;
+  WeightPass& pass_;
+  const kernels::PackAs as_;
 };
 
 Result<CpuModel> CpuModel::Load(const model::GgufFile& file, const CpuModelOptions& options, ThreadPool& pool,
@@ -104,10 +90,10 @@ Result<CpuModel> CpuModel::Load(const model::GgufFile& file, const CpuModelOptio
   CACHALOT_ASSIGN_OR_RETURN(model.layout_, PlanKvLayout(KvShapeOf(model.spec_, options), model.context_tokens_));
   for (const model::RopeSpec& rope : model.spec_.ropes) model.ropes_.emplace_back(rope);
 
-  uint64_t total_bytes = 0;
-  for (const model::GgufTensor& tensor : file.tensors()) total_bytes += tensor.bytes.size();
-  Loader loader(options, pool, progress, total_bytes);
+  WeightPass pass(file, pool, progress);
+  Loader loader(pass, options.reference ? kernels::PackAs::kF32 : kernels::PackAs::kItsType);
   CACHALOT_RETURN_IF_ERROR(loader.Load(weights, &model));
+  model.fingerprint_ = pass.Finish();
   return model;
 }
 

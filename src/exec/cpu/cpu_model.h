@@ -2,7 +2,7 @@
 // Threads:   immutable once loaded; any thread may read.
 // Ownership: owns all weights; the GgufFile may be closed after Load.
 // Invariant: every matrix has the shape that the spec asks for.
-// Cost:      Load reads and repacks every weight once, in parallel; about the file's bytes stay resident.
+// Cost:      Load reads, hashes and repacks every weight once, in parallel; about the file's bytes stay resident.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/kv_layout.h"
 #include "base/status.h"
 #include "exec/cpu/rope.h"
@@ -42,7 +43,7 @@ struct CpuLayer {
 
 class CpuModel {
  public:
-  // Called with the share of weights packed, 0 to 1.
+  // Called with the share of weights read, 0 to 1.
   using Progress = std::function<void(double)>;
 
   static Result<CpuModel> Load(const model::GgufFile& file, const CpuModelOptions& options, ThreadPool& pool,
@@ -53,6 +54,8 @@ class CpuModel {
   uint64_t context_tokens() const { return context_tokens_; }
   uint64_t weight_bytes() const;
   const char* numerics_id() const;
+  // model::ModelFingerprint of the file.
+  const Digest& fingerprint() const { return fingerprint_; }
 
   const kernels::PackedMatrix& embedding() const { return embedding_; }
   const kernels::PackedMatrix& output() const { return spec_.tied_output ? embedding_ : output_; }
@@ -67,6 +70,7 @@ class CpuModel {
   KvLayout layout_;
   uint64_t context_tokens_ = 0;
   bool reference_ = false;
+  Digest fingerprint_{};
   kernels::PackedMatrix embedding_, output_;
   std::vector<float> output_norm_;
   std::vector<CpuLayer> layers_;

@@ -8,8 +8,6 @@
 namespace cachalot::exec {
 namespace {
 
-// Rows of one attention task: enough to share loads of K and V, few enough to balance threads.
-constexpr uint32_t kAttentionRows = 32;
 // Matmul tasks per thread: a busy neighbour then costs its share and little more.
 constexpr size_t kTasksPerThread = 8;
 
@@ -22,25 +20,36 @@ Transformer::Transformer(const CpuModel& model, std::byte* arena, const StepLimi
       kernels_(kernels),
       pool_(pool),
       limits_(limits),
-      workspace_(model.spec(), limits),
+      workspace_(model.spec(), limits, model.context_tokens()),
       q_width_(model.spec().heads * model.spec().head_dim),
       kv_width_(model.spec().kv_heads * model.spec().head_dim) {
-  attention_tasks_.reserve(uint64_t{limits.rows} * model.spec().kv_heads);
+  const KvLayout& layout = model.layout();
+  for (const LayerGroup& group : layout.groups) {
+    attention_plans_.emplace_back(AttentionSetting{ShapeOf(group.window), layout.shape.block_tokens,
+                                                   static_cast<uint32_t>(pool.thread_count()), limits.rows});
+  }
 }
 
 void Transformer::Forward(std::span<const SequenceRows> sequences, std::span<const StepRow> rows,
                           std::span<const uint32_t> logit_rows) {
   const auto count = static_cast<uint32_t>(rows.size());
+  PlanAttention(sequences);
   Embed(rows);
   for (uint32_t l = 0; l < model_.layers().size(); ++l) {
-    const CpuLayer& layer = model_.layers()[l];
-    ProjectQkv(layer, count);
+    ProjectQkv(model_.layers()[l], count);
     PlaceQkv(l, sequences, rows);
-    Attend(l, sequences);
-    ProjectAttended(layer, count);
-    FeedForward(layer, count);
+    Attend(l);
+    ProjectAttended(l, count);
+    FeedForward(l, count);
   }
   ComputeLogits(logit_rows);
+}
+
+void Transformer::PlanAttention(std::span<const SequenceRows> sequences) {
+  const StepBuffers& b = workspace_.buffers();
+  for (uint32_t group = 0; group < attention_plans_.size(); ++group) {
+    attention_plans_[group].Build(sequences, group, {b.q, b.attended, b.split_states});
+  }
 }
 
 void Transformer::Embed(std::span<const StepRow> rows) {
@@ -55,6 +64,7 @@ void Transformer::Embed(std::span<const StepRow> rows) {
       const uint64_t place = (i * limits_.rows + r) * half;
       model_.ropes()[i].At(rows[r].position, b.cos + place, b.sin + place);
     }
+    StartLayer(0, static_cast<uint32_t>(r));
   });
 }
 
@@ -95,22 +105,31 @@ void Transformer::Multiply(std::span<const MatmulJob> jobs, const float* x, uint
   });
 }
 
+void Transformer::StartLayer(uint32_t layer_index, uint32_t row) {
+  if (layer_index == model_.layers().size()) return;
+  const CpuLayer& layer = model_.layers()[layer_index];
+  const bool quantise = layer.q.takes_quantised() || layer.k.takes_quantised() || layer.v.takes_quantised();
+  NormAndQuantise(layer.attention_norm, row, quantise);
+}
+
 void Transformer::ProjectQkv(const CpuLayer& layer, uint32_t rows) {
   const StepBuffers& b = workspace_.buffers();
-  const bool quantise = layer.q.takes_quantised() || layer.k.takes_quantised() || layer.v.takes_quantised();
-  pool_.ParallelFor(rows, [&](size_t r) { NormAndQuantise(layer.attention_norm, static_cast<uint32_t>(r), quantise); });
   const MatmulJob jobs[] = {{&layer.q, b.q}, {&layer.k, b.k}, {&layer.v, b.v}};
   Multiply(jobs, b.input, rows);
 }
 
-PageView Transformer::ViewOf(uint32_t layer_index, const SequenceRows& sequence) const {
+kernels::AttentionShape Transformer::ShapeOf(uint64_t window) const {
+  const model::ModelSpec& spec = model_.spec();
+  return {spec.heads, spec.kv_heads, spec.head_dim, static_cast<uint32_t>(window)};
+}
+
+PageView Transformer::ViewOf(uint32_t layer_index) const {
   const KvLayout& layout = model_.layout();
   const LayerPlace& place = layout.places[layer_index];
   const LayerKvShape& shape = layout.shape.layers[layer_index];
   PageView view;
   view.arena = arena_;
   view.slot_bytes = layout.slot_bytes;
-  view.pages = sequence.pages[place.group];
   view.k_offset = place.k_offset;
   view.v_offset = place.v_offset;
   view.block_tokens = layout.shape.block_tokens;
@@ -126,6 +145,7 @@ void Transformer::PlaceQkv(uint32_t layer_index, std::span<const SequenceRows> s
   const StepBuffers& b = workspace_.buffers();
   const model::ModelSpec& spec = model_.spec();
   const CpuLayer& layer = model_.layers()[layer_index];
+  const uint32_t group = model_.layout().places[layer_index].group;
   const uint32_t rope = spec.layer[layer_index].rope;
   const uint32_t dims = spec.ropes[rope].dims;
   const auto rotate = spec.rope_pairs == model::RopePairs::kHalves ? kernels_.rope_halves : kernels_.rope_interleaved;
@@ -145,36 +165,17 @@ void Transformer::PlaceQkv(uint32_t layer_index, std::span<const SequenceRows> s
     for (uint32_t h = 0; h < spec.heads; ++h) finish_head(q + h * spec.head_dim, layer.q_norm);
     for (uint32_t h = 0; h < spec.kv_heads; ++h) finish_head(k + h * spec.head_dim, layer.k_norm);
     kernels_.scale(q, spec.attention_scale, q_width_, q);
-    kernels_.store_kv(k, v, rows[r].position, ViewOf(layer_index, sequences[rows[r].sequence]));
+    PageView view = ViewOf(layer_index);
+    view.pages = sequences[rows[r].sequence].pages[group];
+    kernels_.store_kv(k, v, rows[r].position, view);
   });
 }
 
-void Transformer::Attend(uint32_t layer_index, std::span<const SequenceRows> sequences) {
-  const StepBuffers& b = workspace_.buffers();
-  const model::ModelSpec& spec = model_.spec();
-  attention_tasks_.clear();
-  uint32_t first_row = 0;
-  for (uint32_t s = 0; s < sequences.size(); ++s) {
-    const auto count = static_cast<uint32_t>(sequences[s].tokens.size());
-    for (uint32_t done = 0; done < count; done += kAttentionRows) {
-      const uint32_t rows = std::min(kAttentionRows, count - done);
-      for (uint32_t g = 0; g < spec.kv_heads; ++g) attention_tasks_.push_back({s, g, first_row + done, done, rows});
-    }
-    first_row += count;
-  }
-  const kernels::AttentionShape shape{spec.heads, spec.kv_heads, spec.head_dim, spec.layer[layer_index].window};
-  pool_.ParallelFor(attention_tasks_.size(), [&](size_t i) {
-    const AttentionTask& task = attention_tasks_[i];
-    const SequenceRows& sequence = sequences[task.sequence];
-    kernels::QueryRun run;
-    run.q = b.q + uint64_t{task.row} * q_width_;
-    run.q_stride = q_width_;
-    run.out = b.attended + uint64_t{task.row} * q_width_;
-    run.out_stride = q_width_;
-    run.first_position = sequence.first_position + task.offset;
-    run.rows = task.rows;
-    kernels_.attend(shape, run, task.kv_head, ViewOf(layer_index, sequence));
-  });
+void Transformer::Attend(uint32_t layer_index) {
+  const kernels::AttentionShape shape = ShapeOf(model_.spec().layer[layer_index].window);
+  const PageView view = ViewOf(layer_index);
+  const auto tasks = attention_plans_[model_.layout().places[layer_index].group].tasks();
+  pool_.ParallelFor(tasks.size(), [&](size_t i) { kernels_.attend(shape, tasks[i], view); });
 }
 
 void Transformer::AddBranch(const std::vector<float>& post_norm, uint32_t row) {
@@ -186,17 +187,23 @@ void Transformer::AddBranch(const std::vector<float>& post_norm, uint32_t row) {
   kernels_.add(x, branch, width, x);
 }
 
-void Transformer::ProjectAttended(const CpuLayer& layer, uint32_t rows) {
+void Transformer::ProjectAttended(uint32_t layer_index, uint32_t rows) {
   const StepBuffers& b = workspace_.buffers();
-  if (layer.o.takes_quantised()) {
-    pool_.ParallelFor(rows, [&](size_t r) { Quantise(b.attended + r * q_width_, static_cast<uint32_t>(r), q_width_); });
-  }
+  const CpuLayer& layer = model_.layers()[layer_index];
+  const AttentionPlan& plan = attention_plans_[model_.layout().places[layer_index].group];
+  const kernels::AttentionShape shape = ShapeOf(model_.spec().layer[layer_index].window);
+  pool_.ParallelFor(rows, [&](size_t r) {
+    const AttentionPlan::CutRow& cut = plan.cut_row(r);
+    if (cut.run != nullptr) kernels_.fold_splits(shape, *cut.run, cut.row);
+    if (layer.o.takes_quantised()) Quantise(b.attended + r * q_width_, static_cast<uint32_t>(r), q_width_);
+  });
   const MatmulJob jobs[] = {{&layer.o, b.branch}};
   Multiply(jobs, b.attended, rows);
 }
 
-void Transformer::FeedForward(const CpuLayer& layer, uint32_t rows) {
+void Transformer::FeedForward(uint32_t layer_index, uint32_t rows) {
   const StepBuffers& b = workspace_.buffers();
+  const CpuLayer& layer = model_.layers()[layer_index];
   const model::ModelSpec& spec = model_.spec();
   const bool quantise = layer.gate.takes_quantised() || layer.up.takes_quantised();
   pool_.ParallelFor(rows, [&](size_t r) {
@@ -214,7 +221,10 @@ void Transformer::FeedForward(const CpuLayer& layer, uint32_t rows) {
   });
   const MatmulJob down[] = {{&layer.down, b.branch}};
   Multiply(down, b.gate, rows);
-  pool_.ParallelFor(rows, [&](size_t r) { AddBranch(layer.ffn_post_norm, static_cast<uint32_t>(r)); });
+  pool_.ParallelFor(rows, [&](size_t r) {
+    AddBranch(layer.ffn_post_norm, static_cast<uint32_t>(r));
+    StartLayer(layer_index + 1, static_cast<uint32_t>(r));
+  });
 }
 
 void Transformer::ComputeLogits(std::span<const uint32_t> logit_rows) {

@@ -2,7 +2,7 @@
 // Threads:   one caller at a time; work is divided among the pool's threads, which have joined when Forward returns.
 // Ownership: borrows model, arena, kernels and pool; owns the workspace.
 // Invariant: a row's result depends on its sequence's tokens alone.
-// Cost:      no allocation; about ten fork-joins of the pool per layer.
+// Cost:      no allocation; at most ten fork-joins of the pool per layer, five for one row.
 //
 // Per layer: norm, Q K V, (bias, head norms,) rotation, KV written to its block, attention over pages, output
 // projection, (post norm,) residual; norm, gate and up, activation, down, (post norm,) residual.
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "exec/cpu/attention_plan.h"
 #include "exec/cpu/workspace.h"
 #include "exec/executor.h"
 #include "kernels/kernel_table.h"
@@ -47,27 +48,22 @@ class Transformer {
   const float* logits() const { return workspace_.buffers().logits; }
 
  private:
-  // Query rows of one sequence and KV head.
-  struct AttentionTask {
-    uint32_t sequence;
-    uint32_t kv_head;
-    uint32_t row;     // of the step
-    uint32_t offset;  // of the sequence's rows
-    uint32_t rows;
-  };
   struct MatmulJob {
     const kernels::PackedMatrix* weights;
     float* out;  // [rows][weights->rows()]
   };
 
   void Embed(std::span<const StepRow> rows);
+  void PlanAttention(std::span<const SequenceRows> sequences);
   void ProjectQkv(const CpuLayer& layer, uint32_t rows);
   void PlaceQkv(uint32_t layer_index, std::span<const SequenceRows> sequences, std::span<const StepRow> rows);
-  void Attend(uint32_t layer_index, std::span<const SequenceRows> sequences);
-  void ProjectAttended(const CpuLayer& layer, uint32_t rows);
-  void FeedForward(const CpuLayer& layer, uint32_t rows);
+  void Attend(uint32_t layer_index);
+  void ProjectAttended(uint32_t layer_index, uint32_t rows);
+  void FeedForward(uint32_t layer_index, uint32_t rows);
   void ComputeLogits(std::span<const uint32_t> logit_rows);
 
+  // A layer's input, for one row; nothing after the last layer.
+  void StartLayer(uint32_t layer_index, uint32_t row);
   // residual += (post-normed) branch, for one row.
   void AddBranch(const std::vector<float>& post_norm, uint32_t row);
   // input = normed residual, for one row; quantised too where a matrix takes that.
@@ -75,7 +71,9 @@ class Transformer {
   void Quantise(const float* x, uint32_t row, uint32_t columns);
   // Every job's out = its weights times x, whose quantised form lies in the workspace; one fork-join for all jobs.
   void Multiply(std::span<const MatmulJob> jobs, const float* x, uint32_t rows);
-  PageView ViewOf(uint32_t layer_index, const SequenceRows& sequence) const;
+  // Of no sequence: without pages.
+  PageView ViewOf(uint32_t layer_index) const;
+  kernels::AttentionShape ShapeOf(uint64_t window) const;
 
   const CpuModel& model_;
   std::byte* const arena_;
@@ -84,7 +82,7 @@ class Transformer {
   const StepLimits limits_;
   Workspace workspace_;
   const uint32_t q_width_, kv_width_;
-  std::vector<AttentionTask> attention_tasks_;
+  std::vector<AttentionPlan> attention_plans_;  // by layer group
 };
 
 }  // namespace cachalot::exec

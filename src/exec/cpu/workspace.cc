@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "exec/cpu/attention_plan.h"
 #include "kernels/packed_matrix.h"
 #include "model/model_spec.h"
 
@@ -33,19 +34,20 @@ class Placer {
 
 }  // namespace
 
-Workspace::Workspace(const model::ModelSpec& spec, const StepLimits& limits) {
-  const uint64_t bytes = BytesFor(spec, limits);
+Workspace::Workspace(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens) {
+  const uint64_t bytes = BytesFor(spec, limits, context_tokens);
   bytes_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
   CACHALOT_CHECK(bytes_ != nullptr);
   std::memset(bytes_.get(), 0, bytes);  // touched now, not by the first request
-  buffers_ = Place(spec, limits, bytes_.get()).buffers;
+  buffers_ = Place(spec, limits, context_tokens, bytes_.get()).buffers;
 }
 
-uint64_t Workspace::BytesFor(const model::ModelSpec& spec, const StepLimits& limits) {
-  return Place(spec, limits, nullptr).bytes;
+uint64_t Workspace::BytesFor(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens) {
+  return Place(spec, limits, context_tokens, nullptr).bytes;
 }
 
-Workspace::Placed Workspace::Place(const model::ModelSpec& spec, const StepLimits& limits, std::byte* base) {
+Workspace::Placed Workspace::Place(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens,
+                                   std::byte* base) {
   Placer placer(base);
   const uint64_t rows = limits.rows;
   const uint64_t q_width = uint64_t{spec.heads} * spec.head_dim;
@@ -69,6 +71,8 @@ Workspace::Placed Workspace::Place(const model::ModelSpec& spec, const StepLimit
   b.quantised.values = placer.Take<int8_t>(rows * widest);
   b.quantised.scales = placer.Take<float>(rows * groups);
   b.quantised.sums = placer.Take<int32_t>(rows * groups);
+  const uint64_t states = SplitStateRows(context_tokens) * spec.heads * kernels::SplitStateFloats(spec.head_dim);
+  b.split_states = {placer.Take<float>(states), states};
   return {b, placer.used()};
 }
 

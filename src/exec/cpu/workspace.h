@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "exec/executor.h"
 #include "kernels/kernel_table.h"
@@ -32,13 +33,14 @@ struct StepBuffers {
   float* sin = nullptr;              // [ropes][rows][head_dim/2]
   float* logits = nullptr;           // [logit_rows][vocabulary]
   kernels::QuantisedRows quantised;  // [rows][widest matrix input]
+  std::span<float> split_states;     // [SplitStateRows][heads][SplitStateFloats]
 };
 
 class Workspace {
  public:
-  Workspace(const model::ModelSpec& spec, const StepLimits& limits);
+  Workspace(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens);
 
-  static uint64_t BytesFor(const model::ModelSpec& spec, const StepLimits& limits);
+  static uint64_t BytesFor(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens);
 
   const StepBuffers& buffers() const { return buffers_; }
 
@@ -48,7 +50,7 @@ class Workspace {
     uint64_t bytes;
   };
   // The buffers inside an allocation at `base`; a null base only measures.
-  static Placed Place(const model::ModelSpec& spec, const StepLimits& limits, std::byte* base);
+  static Placed Place(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens, std::byte* base);
 
   struct Free {
     void operator()(std::byte* p) const;

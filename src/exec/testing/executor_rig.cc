@@ -33,21 +33,50 @@ ExecutorRig::ExecutorRig(const std::string& gguf_bytes, const RigOptions& option
     std::swap(free_slots_[i - 1], free_slots_[random.Below(i)]);
   }
   for (uint32_t slot = 0; slot < options.slots; ++slot) Poison(slot);
+  slot_users_.assign(options.slots, 0);
 }
 
 void ExecutorRig::Poison(uint32_t slot) {
   std::memset(memory_->arena() + uint64_t{slot} * memory_->slot_bytes(), 0xff, memory_->slot_bytes());
 }
 
+uint32_t ExecutorRig::TakeSlot() {
+  CACHALOT_CHECK(!free_slots_.empty());
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  slot_users_[slot] = 1;
+  return slot;
+}
+
+void ExecutorRig::DropSlot(uint32_t slot) {
+  if (--slot_users_[slot] > 0) return;
+  Poison(slot);
+  free_slots_.insert(free_slots_.begin(), slot);
+}
+
+void ExecutorRig::Fork(uint32_t from, uint32_t to) {
+  if (sequences_.size() <= to) sequences_.resize(to + 1);
+  Sequence& fork = sequences_[to];
+  fork = sequences_[from];
+  const uint64_t full_blocks = fork.length / model_->layout().shape.block_tokens;
+  for (Group& group : fork.groups) {
+    for (size_t i = 0; i < group.slots.size(); ++i) {
+      const uint32_t slot = group.slots[i];
+      ++slot_users_[slot];
+      if (group.first_block + i < full_blocks) continue;
+      group.slots[i] = TakeSlot();
+      std::memcpy(memory_->arena() + uint64_t{group.slots[i]} * memory_->slot_bytes(),
+                  memory_->arena() + uint64_t{slot} * memory_->slot_bytes(), memory_->slot_bytes());
+      DropSlot(slot);
+    }
+  }
+}
+
 void ExecutorRig::Grow(Sequence& sequence, uint64_t tokens) {
   const uint32_t block_tokens = model_->layout().shape.block_tokens;
   const uint64_t blocks = (sequence.length + tokens + block_tokens - 1) / block_tokens;
   for (Group& group : sequence.groups) {
-    while (group.first_block + group.slots.size() < blocks) {
-      CACHALOT_CHECK(!free_slots_.empty());
-      group.slots.push_back(free_slots_.back());
-      free_slots_.pop_back();
-    }
+    while (group.first_block + group.slots.size() < blocks) group.slots.push_back(TakeSlot());
   }
 }
 
@@ -59,8 +88,7 @@ void ExecutorRig::LeaveWindows(Sequence& sequence) {
     const auto kept = static_cast<uint32_t>((sequence.length + 1 - window) / layout.shape.block_tokens);
     Group& group = sequence.groups[g];
     while (group.first_block < kept) {
-      Poison(group.slots.front());
-      free_slots_.insert(free_slots_.begin(), group.slots.front());
+      DropSlot(group.slots.front());
       group.slots.erase(group.slots.begin());
       ++group.first_block;
     }

@@ -42,6 +42,9 @@ class ExecutorRig {
   // All tokens of one new sequence in chunks of at most `chunk`; the last row's logits.
   std::vector<float> RunWhole(uint32_t sequence, const std::vector<TokenId>& tokens, uint32_t chunk);
 
+  // A new sequence with the tokens of another: its full blocks are shared, a last one that is not full is copied.
+  void Fork(uint32_t from, uint32_t to);
+
   // The KV bytes of a sequence's written positions, in position order, and of nothing else.
   std::string KvBytes(uint32_t sequence) const;
 
@@ -58,6 +61,8 @@ class ExecutorRig {
     uint64_t length = 0;
   };
 
+  uint32_t TakeSlot();
+  void DropSlot(uint32_t slot);
   void Grow(Sequence& sequence, uint64_t tokens);
   void LeaveWindows(Sequence& sequence);
   void Poison(uint32_t slot);
@@ -67,6 +72,7 @@ class ExecutorRig {
   std::unique_ptr<DeviceMemory> memory_;
   std::unique_ptr<Executor> executor_;
   std::vector<uint32_t> free_slots_;
+  std::vector<uint32_t> slot_users_;
   std::vector<Sequence> sequences_;
 };
 

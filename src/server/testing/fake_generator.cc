@@ -25,6 +25,30 @@ SampledToken Sample(TokenId token, int32_t logprobs) {
   return sampled;
 }
 
+// Of a pool of 5,000 bytes; all of a prompt but its last token is found; two slots are cleared.
+engine::Answer AnswerTo(const engine::Inquiry& inquiry) {
+  engine::Answer answer{.id = inquiry.id, .kind = inquiry.kind};
+  answer.overview = {.total_bytes = 5000,
+                     .block_tokens = 16,
+                     .layer_groups = 2,
+                     .sequences = 3,
+                     .sequence_tokens = 40,
+                     .indexed_tokens = 90,
+                     .index_nodes = 7};
+  for (const engine::GenerateRequest& request : inquiry.requests) {
+    const uint64_t tokens = request.prompt.size();
+    const bool scored = request.prompt_logprobs >= 0;
+    const uint64_t hit = scored ? 0 : tokens - 1;
+    answer.probes.push_back({.prompt_tokens = tokens,
+                             .hit_tokens = hit,
+                             .awaited_tokens = hit,
+                             .public_tokens = request.scope.public_tokens,
+                             .limit = scored ? engine::HitLimit::kScored : engine::HitLimit::kLastToken});
+  }
+  answer.evicted_slots = 2;
+  return answer;
+}
+
 }  // namespace
 
 FakeGenerator::Options FakeGenerator::Saying(std::string text) {
@@ -52,7 +76,7 @@ void FakeGenerator::Start(Sink sink) {
     for (;;) {
       {
         MutexLock inner(mutex_);
-        while (!stopping_ && arrivals_.empty() && running_.empty()) changed_.Wait(mutex_);
+        while (!stopping_ && arrivals_.empty() && running_.empty() && inquiries_.empty()) changed_.Wait(mutex_);
         if (stopping_) return;
       }
       Step();
@@ -75,6 +99,15 @@ void FakeGenerator::Cancel(RequestId id) {
     cancels_.push_back(id);
     std::erase_if(running_, [id](const Running& running) { return running.request.id == id; });
     std::erase_if(arrivals_, [id](const engine::GenerateRequest& request) { return request.id == id; });
+  }
+  changed_.NotifyAll();
+}
+
+void FakeGenerator::Ask(engine::Inquiry inquiry) {
+  {
+    MutexLock lock(mutex_);
+    asked_.push_back(inquiry);
+    inquiries_.push_back(std::move(inquiry));
   }
   changed_.NotifyAll();
 }
@@ -105,7 +138,8 @@ bool FakeGenerator::Step() {
   Sink sink;
   {
     MutexLock lock(mutex_);
-    if (arrivals_.empty() && running_.empty()) return false;
+    if (arrivals_.empty() && running_.empty() && inquiries_.empty()) return false;
+    for (const engine::Inquiry& inquiry : std::exchange(inquiries_, {})) out.answers.push_back(AnswerTo(inquiry));
     for (const engine::GenerateRequest& request : std::exchange(arrivals_, {})) Admit(request, &out);
     for (Running& running : running_) Advance(running, &out);
     std::erase_if(running_, [](const Running& running) {
@@ -200,6 +234,12 @@ std::vector<RequestId> FakeGenerator::WaitForCancels(size_t count) {
   MutexLock lock(mutex_);
   while (cancels_.size() < count) changed_.Wait(mutex_);
   return cancels_;
+}
+
+std::vector<engine::Inquiry> FakeGenerator::WaitForInquiries(size_t count) {
+  MutexLock lock(mutex_);
+  while (asked_.size() < count) changed_.Wait(mutex_);
+  return asked_;
 }
 
 size_t FakeGenerator::cancels() {

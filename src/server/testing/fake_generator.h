@@ -37,6 +37,7 @@ class FakeGenerator final : public Generator {
   void Start(Sink sink) override;
   void Submit(engine::GenerateRequest request) override;
   void Cancel(RequestId id) override;
+  void Ask(engine::Inquiry inquiry) override;
   void Drain() override;
   void Stop() override;
 
@@ -50,6 +51,7 @@ class FakeGenerator final : public Generator {
   // Block until there were that many, and tell all.
   std::vector<engine::GenerateRequest> WaitForSubmits(size_t count) CACHALOT_EXCLUDES(mutex_);
   std::vector<RequestId> WaitForCancels(size_t count) CACHALOT_EXCLUDES(mutex_);
+  std::vector<engine::Inquiry> WaitForInquiries(size_t count) CACHALOT_EXCLUDES(mutex_);
   size_t running() CACHALOT_EXCLUDES(mutex_);
   size_t cancels() CACHALOT_EXCLUDES(mutex_);
 
@@ -77,6 +79,8 @@ class FakeGenerator final : public Generator {
   std::vector<engine::GenerateRequest> submits_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<engine::GenerateRequest> arrivals_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<RequestId> cancels_ CACHALOT_GUARDED_BY(mutex_);
+  std::vector<engine::Inquiry> inquiries_ CACHALOT_GUARDED_BY(mutex_);
+  std::vector<engine::Inquiry> asked_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<Running> running_ CACHALOT_GUARDED_BY(mutex_);
   engine::EngineStats stats_ CACHALOT_GUARDED_BY(mutex_);
   bool rejecting_ CACHALOT_GUARDED_BY(mutex_) = false;

@@ -1,3 +1,0 @@
-// The one translation unit that compiles Asio and Beast (BOOST_*_SEPARATE_COMPILATION is set for this folder).
-#include <boost/asio/impl/src.hpp>
-#include <boost/beast/src.hpp>
