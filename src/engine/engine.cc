@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/check.h"
 #include "engine/engine_state.h"
-#include "kv/eviction_lru.h"
+#include "kv/eviction.h"
 #include "sched/admission.h"
 
 namespace cachalot::engine {
@@ -19,8 +20,23 @@ std::vector<std::string> Problems(const EngineOptions& options) {
   if (!(options.verify_hits >= 0 && options.verify_hits <= 1)) {
     problems.push_back(fmt::format("verify-hits is {}; expected 0 to 1", options.verify_hits));
   }
+  if (const auto policy = kv::MakeEvictionPolicy(options.eviction); !policy.ok()) {
+    problems.push_back(fmt::format("eviction: {}", policy.status().message()));
+  }
   return problems;
 }
+
+namespace {
+
+// Null without a cache. Requires that Problems() found nothing.
+std::unique_ptr<kv::EvictionPolicy> PolicyOf(const EngineOptions& options) {
+  if (!options.prefix_cache) return nullptr;
+  Result<std::unique_ptr<kv::EvictionPolicy>> policy = kv::MakeEvictionPolicy(options.eviction);
+  CACHALOT_CHECK(policy.ok());
+  return std::move(policy).value();
+}
+
+}  // namespace
 
 Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
                      exec::Sampler& sampler_in)
@@ -28,8 +44,7 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       executor(executor_in),
       memory(memory_in),
       sampler(sampler_in),
-      kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()),
-         options_in.prefix_cache ? std::make_unique<kv::LruPolicy>() : nullptr),
+      kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()), PolicyOf(options_in)),
       full_part(kv::FullPart(kv.geometry())),
       sliding_part(kv::SlidingPart(kv.geometry())),
       budget(memory_in.slots()) {}
@@ -167,7 +182,8 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     admission_due = true;
     output_tokens = static_cast<uint32_t>(ended.output.size());
     if (request.is_check) kv.Free(std::exchange(request.checked, SequenceId(0)));
-    if (!request.is_check && (reason == FinishReason::kStop || reason == FinishReason::kLength)) output_lengths.Record(output_tokens);
+    if (!request.is_check && (reason == FinishReason::kStop || reason == FinishReason::kLength))
+      output_lengths.Record(output_tokens);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
   }

@@ -28,13 +28,14 @@ struct KvSnapshot;
 namespace cachalot::engine {
 
 struct EngineOptions {
-  uint32_t max_queue = 1024;     // requests that wait; one more is refused
-  uint32_t max_sequences = 64;   // that run at once
-  uint32_t step_rows = 512;      // most rows of one step: decode rows first, then prefill chunks
-  uint32_t prefill_chunk = 512;  // most prefill rows of one sequence in one step
-  bool prefix_cache = true;      // KV outlives its request, and equal prefixes are computed once
+  uint32_t max_queue = 1024;      // requests that wait; one more is refused
+  uint32_t max_sequences = 64;    // that run at once
+  uint32_t step_rows = 512;       // most rows of one step: decode rows first, then prefill chunks
+  uint32_t prefill_chunk = 512;   // most prefill rows of one sequence in one step
+  bool prefix_cache = true;       // KV outlives its request, and equal prefixes are computed once
+  std::string eviction = "cost";  // which cached blocks go first
   std::string admission = "guaranteed";
-  double verify_hits = 0;        // share of hits that are computed again and compared
+  double verify_hits = 0;  // share of hits that are computed again and compared
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
@@ -44,6 +45,7 @@ struct EngineOptions {
     f("admission", admission,
       "guaranteed: whoever runs has KV for all that it may generate; expected: for what it will likely generate, and "
       "may be preempted.");
+    f("eviction", eviction, "Which cached blocks go first: cost, lru, lfu, fifo, s3fifo or length.");
     f("verify-hits", verify_hits,
       "Share of prefix hits, 0 to 1, whose KV is computed again and compared bit for bit; a difference stops all "
       "answers.");

@@ -55,7 +55,7 @@ struct Request {
   uint32_t preemptions = 0;
   uint32_t scored = 0;  // prompt tokens whose logprobs were told
   bool guaranteed = true;
-  SlotDemand demand;  // when it was last admitted
+  SlotDemand demand;      // when it was last admitted
   bool is_check = false;  // nobody asked for it: it computes again what `checked` holds
   SequenceId checked{0};
   kv::SlotPromise promise;

@@ -77,6 +77,7 @@ SequenceId KvManager::CreateUnindexed() {
   sequence->id = SequenceId(state.next_id++);
   sequence->length = 0;
   sequence->turn = 0;
+  sequence->visit = kNoVisit;
   state.live.push_back(std::move(sequence));
   return state.live.back()->id;
 }
@@ -107,7 +108,10 @@ void KvManager::Free(SequenceId id) {
     state.Withdraw(sequence);
   }
   state.DropTables(sequence);
-  if (sequence.cursor != nullptr) state.index->Leave(*std::exchange(sequence.cursor, nullptr));
+  if (sequence.cursor != nullptr) {
+    state.index->EndVisit(sequence.visit);
+    state.index->Leave(*std::exchange(sequence.cursor, nullptr));
+  }
   const auto at = std::ranges::find_if(state.live, [&](const auto& s) { return s.get() == &sequence; });
   state.spare.push_back(std::move(*at));
   state.live.erase(at);
@@ -155,6 +159,7 @@ AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens,
   state.copies.clear();
   if (state.index == nullptr) return {};
   const PrefixMatch match = state.index->Find(sequence.scope, tokens, limit);
+  sequence.visit = state.index->StartVisit(match, tokens.size());
   state.StartAt(sequence, match);
   if (match.partial != nullptr && !state.CopyPartial(sequence, match, tokens)) {
     // Without room for the copy, its tokens are computed again.
@@ -222,7 +227,11 @@ bool KvManager::State::CopyPartial(Sequence& sequence, const PrefixMatch& match,
 }
 
 EntryInfo KvManager::State::InfoOf(const Sequence& sequence, uint64_t position) const {
-  return {.slots = groups(), .position = position, .turn = sequence.turn};
+  return {.slots = groups(),
+          .position = position,
+          .turn = sequence.turn,
+          .short_block = position % geometry.block_tokens != 0,
+          .visit = sequence.visit};
 }
 
 // Its unfilled block, whose tokens nobody will add to any more, can be found from now on.

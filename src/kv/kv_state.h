@@ -31,6 +31,7 @@ struct Sequence {
   uint64_t announced = 0;          // tokens up to the end of what it said
   PrefixNode* open = nullptr;      // its unfilled block, once all that was announced is written
   uint32_t turn = 0;               // see EntryInfo
+  VisitId visit = kNoVisit;
 };
 
 // A tail that the open reservation moved to a slot of its own.

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "kv/eviction_lru.h"
+#include "kv/eviction.h"
 #include "kv/kv_manager.h"
 
 namespace cachalot::kv {
@@ -32,7 +32,7 @@ void Grow(KvManager& manager, SequenceId id, uint32_t tokens) {
 TEST(Ledger, TellsLiveSharedIdleAndWasteApart) {
   const KvLayout layout = Layout({0});
   const uint64_t token = KvBytesPerToken(layout.shape);
-  KvManager manager(GeometryOf(layout, 10), std::make_unique<LruPolicy>());
+  KvManager manager(GeometryOf(layout, 10), MakeEvictionPolicy("lru").value());
   const SequenceId a = manager.Create();
   Grow(manager, a, 40);
   const SequenceId b = manager.Fork(a);
@@ -67,7 +67,7 @@ TEST(Ledger, TokensThatLeftTheirWindowAreWaste) {
 
 TEST(Ledger, AFullPoolWastesLittle) {
   const KvLayout layout = Layout({0, 0, 0});
-  KvManager manager(GeometryOf(layout, 3000), std::make_unique<LruPolicy>());
+  KvManager manager(GeometryOf(layout, 3000), MakeEvictionPolicy("lru").value());
   SplitMix64 random(1);
   for (int i = 0; i < 500; ++i) {
     const SequenceId id = manager.Create();

@@ -128,6 +128,20 @@ void PrefixIndex::FindPartial(PrefixNode& node, const PrefixKey& rest, const Rea
   });
 }
 
+VisitId PrefixIndex::StartVisit(const PrefixMatch& match, uint64_t prompt_tokens) {
+  Arrival arrival{.now = now_,
+                  .known_tokens = match.tokens,
+                  .prompt_tokens = prompt_tokens,
+                  .whole_tokens = prompt_tokens - prompt_tokens % geometry_.block_tokens};
+  const PrefixNode& deepest = match.partial != nullptr && ListsAny(*match.partial) ? *match.partial : *match.node;
+  if (ListsAny(deepest)) arrival.deepest = BlockEntry(deepest);
+  return policy_->StartVisit(arrival);
+}
+
+void PrefixIndex::EndVisit(VisitId visit) {
+  if (visit != kNoVisit) policy_->EndVisit(visit, now_);
+}
+
 void PrefixIndex::Touch(PrefixNode& node) {
   if (ListsAny(node)) policy_->Touch(BlockEntry(node), now_);
   if (node.resume) policy_->Touch(ResumeEntry(node), now_);
@@ -263,7 +277,8 @@ void PrefixIndex::MarkResume(PrefixNode& node) {
     slots += static_cast<uint32_t>(sliding_groups_.size());
   }
   const EntryId entry = ResumeEntry(node);
-  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens)}, now_);
+  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens), .turn = node.turn},
+                  now_);
   policy_->BecomeCandidate(entry);
 }
 

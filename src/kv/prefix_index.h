@@ -54,6 +54,10 @@ class PrefixIndex {
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.
   PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
+  // A request comes in, for which this was found; until EndVisit it is named with what it seals. Touch speaks of the
+  // visit that was started last.
+  VisitId StartVisit(const PrefixMatch& match, uint64_t prompt_tokens);
+  void EndVisit(VisitId visit);
   // Tells the policy that a request came this way.
   void Touch(PrefixNode& node);
 

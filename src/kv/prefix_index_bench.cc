@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "kv/eviction_lru.h"
+#include "kv/eviction.h"
 #include "kv/kv_manager.h"
 
 namespace cachalot::kv {
@@ -26,7 +26,7 @@ std::vector<std::vector<TokenId>> Prompts() {
 
 KvManager Manager() {
   return KvManager({.block_tokens = 16, .windows = {0}, .slots = 16 * kPrompts * kTokens / 16},
-                   std::make_unique<LruPolicy>());
+                   MakeEvictionPolicy("cost").value());
 }
 
 void Insert(KvManager& manager, const std::vector<TokenId>& prompt) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "kv/eviction.h"
 #include "kv/testing/prefix_model.h"
 
 namespace cachalot::kv {
@@ -45,6 +46,21 @@ TEST(PrefixModel, EveryVictimMayGo) {
   EXPECT_GT(evicted, 1000u);
   EXPECT_GT(refusals, 100u);
   EXPECT_GT(rollbacks, 500u);
+}
+
+TEST(PrefixModel, HoldsForEveryPolicy) {
+  for (const std::string_view policy : EvictionPolicyNames()) {
+    uint64_t evicted = 0;
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      const std::vector<uint32_t> windows = seed % 2 == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 9, 9};
+      evicted += RunAndExpectNoProblem({.geometry = {.block_tokens = 4, .windows = windows, .slots = 100},
+                                        .seed = seed,
+                                        .operations = 700,
+                                        .policy = std::string(policy)})
+                     .evicted_slots;
+    }
+    EXPECT_GT(evicted, 200u) << policy;
+  }
 }
 
 TEST(PrefixModel, SlidingGroupsGoOnWhereTheirWindowsAreThere) {

@@ -15,7 +15,6 @@
 #include "load/http_client.h"
 #include "load/preflight.h"
 #include "load/schedule.h"
-#include "load/trace.h"
 #include "load/url.h"
 #include "load/workload.h"
 
@@ -40,13 +39,13 @@ struct Plan {
 
 Result<Plan> PlanTrace(const LoadOptions& options, const TokenFit& fit) {
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.trace, kTraceLimitBytes));
-  Result<std::vector<TraceRow>> rows = ParseTrace(text);
-  if (!rows.ok()) return rows.status().Annotate(options.trace);
+  Result<sim::Trace> requests = sim::ParseTrace(text, kTraceBlockTokens);
+  if (!requests.ok()) return requests.status().Annotate(options.trace);
   const TraceOptions trace{.seed = options.seed,
                            .block_tokens = options.trace_block_tokens,
                            .max_prompt_tokens = options.max_prompt_tokens,
                            .max_tokens = options.max_tokens};
-  auto workload = std::make_unique<TraceWorkload>(std::move(rows).value(), trace, fit);
+  auto workload = std::make_unique<TraceWorkload>(std::move(requests).value(), trace, fit);
   Plan plan;
   plan.arrivals = Arrivals::At(workload->Times(options.trace_speed));
   plan.load = fmt::format("trace at {}x its speed", options.trace_speed);

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "load/trace.h"
+#include "load/workload.h"
 
 namespace cachalot::load {
 namespace {

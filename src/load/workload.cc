@@ -29,18 +29,19 @@ Session SyntheticWorkload::Make(uint64_t index) const {
 }
 
 Session TraceWorkload::Make(uint64_t index) const {
-  const TraceRow& row = rows_.at(index);
-  const uint64_t scaled = uint64_t{row.prompt_tokens} * options_.block_tokens / kTraceBlockTokens;
+  const sim::TraceRequest& request = trace_.requests.at(index);
+  const uint64_t scaled = request.input_tokens * options_.block_tokens / kTraceBlockTokens;
   uint64_t tokens = std::max<uint64_t>(1, scaled);
   if (options_.max_prompt_tokens > 0) tokens = std::min<uint64_t>(tokens, options_.max_prompt_tokens);
   Turn turn;
-  for (size_t i = 0; i < row.block_ids.size() && tokens > 0; ++i) {
+  for (size_t i = 0; i < request.blocks.size() && tokens > 0; ++i) {
     const uint64_t of_block = std::min<uint64_t>(tokens, options_.block_tokens);
-    AppendWords({.seed = options_.seed, .kind = TextKind::kTraceBlock, .index = row.block_ids[i], .part = 0},
+    AppendWords({.seed = options_.seed, .kind = TextKind::kTraceBlock, .index = request.blocks[i], .part = 0},
                 WordsFor(static_cast<double>(of_block), fit_), &turn.text);
     tokens -= of_block;
   }
-  turn.max_tokens = options_.max_tokens == 0 ? row.output_tokens : std::min(row.output_tokens, options_.max_tokens);
+  const uint64_t most = options_.max_tokens == 0 ? UINT32_MAX : options_.max_tokens;
+  turn.max_tokens = static_cast<uint32_t>(std::min(request.output_tokens, most));
   Session session;
   session.turns.push_back(std::move(turn));
   return session;
@@ -48,8 +49,8 @@ Session TraceWorkload::Make(uint64_t index) const {
 
 std::vector<Nanos> TraceWorkload::Times(double speed) const {
   std::vector<Nanos> times;
-  for (const TraceRow& row : rows_) {
-    times.push_back(Nanos(static_cast<Nanos::rep>(static_cast<double>(row.time.count()) / speed)));
+  for (const sim::TraceRequest& request : trace_.requests) {
+    times.push_back(Nanos(static_cast<Nanos::rep>(static_cast<double>(request.arrival.count()) / speed)));
   }
   return times;
 }

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "load/prompt_text.h"
-#include "load/trace.h"
+#include "sim/trace.h"
 
 namespace cachalot::load {
 
@@ -59,6 +59,8 @@ class SyntheticWorkload final : public Workload {
   const TokenFit fit_;
 };
 
+inline constexpr uint32_t kTraceBlockTokens = 512;  // of Mooncake's traces
+
 struct TraceOptions {
   uint64_t seed = 1;
   uint32_t block_tokens = kTraceBlockTokens;  // made of each id; lengths shrink in proportion
@@ -66,17 +68,17 @@ struct TraceOptions {
   uint32_t max_tokens = 0;                    // 0: what the trace says
 };
 
-// One conversation of one turn per row; equal block ids have equal text.
+// One conversation of one turn per request; equal block ids have equal text.
 class TraceWorkload final : public Workload {
  public:
-  TraceWorkload(std::vector<TraceRow> rows, const TraceOptions& options, const TokenFit& fit)
-      : rows_(std::move(rows)), options_(options), fit_(fit) {}
+  TraceWorkload(sim::Trace trace, const TraceOptions& options, const TokenFit& fit)
+      : trace_(std::move(trace)), options_(options), fit_(fit) {}
   Session Make(uint64_t index) const override;
-  uint64_t size() const override { return rows_.size(); }
+  uint64_t size() const override { return trace_.requests.size(); }
   std::vector<Nanos> Times(double speed) const;
 
  private:
-  const std::vector<TraceRow> rows_;
+  const sim::Trace trace_;
   const TraceOptions options_;
   const TokenFit fit_;
 };

@@ -1,5 +1,6 @@
 #include "server/answer_format.h"
 
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -98,6 +99,24 @@ TEST_F(AnswerFormatTest, CompletionLogprobsAlwaysTellTheTokenItself) {
   EXPECT_EQ(whole["choices"][0]["logprobs"], json::parse(R"({"tokens":["p","a","bytes:\\xc3"],
       "token_logprobs":[null,-0.5,-0.5],"top_logprobs":[null,{"b":-0.25,"a":-0.5},{"bytes:\\xc3":-0.5}],
       "text_offset":[0,1,2]})"));
+}
+
+TEST_F(AnswerFormatTest, InfiniteLogprobsAreVeryLowNumbers) {
+  const float infinite = -std::numeric_limits<float>::infinity();
+  const SampledToken sampled{.token = 'a', .logprob = infinite, .top = {{'b', infinite}}};
+  for (const Endpoint endpoint : {Endpoint::kChat, Endpoint::kCompletion}) {
+    LogprobsText logprobs;
+    Make(endpoint).AppendLogprobs(&logprobs, {sampled, 0}, 1);
+    const std::string answer = Make(endpoint).WholeAnswer({{.text = "a", .logprobs = &logprobs}}, {});
+    const json told = json::parse(answer)["choices"][0]["logprobs"];
+    if (endpoint == Endpoint::kChat) {
+      EXPECT_EQ(told["content"][0]["logprob"], -9999.0);
+      EXPECT_EQ(told["content"][0]["top_logprobs"][0]["logprob"], -9999.0);
+    } else {
+      EXPECT_EQ(told["token_logprobs"], json::parse("[-9999.0]"));
+      EXPECT_EQ(told["top_logprobs"], json::parse(R"([{"b":-9999.0,"a":-9999.0}])"));
+    }
+  }
 }
 
 }  // namespace

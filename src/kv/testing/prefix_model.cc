@@ -32,16 +32,22 @@ struct Known {
   uint64_t published = 0;
 };
 
+std::unique_ptr<EvictionPolicy> PolicyOf(const PrefixModelRun& run) {
+  if (run.policy.empty()) return std::make_unique<AnyVictim>(run.seed);
+  return MakeEvictionPolicy(run.policy).value();
+}
+
 class Driver {
  public:
   explicit Driver(const PrefixModelRun& run)
       : run_(run),
         random_(run.seed),
-        manager_(run.geometry, std::make_unique<AnyVictim>(run.seed)),
+        manager_(run.geometry, PolicyOf(run)),
         arena_(uint64_t{run.geometry.slots} * run.geometry.block_tokens, 0) {}
 
   PrefixModelReport Go() && {
     for (uint64_t i = 0; i < run_.operations && report_.problems.empty(); ++i) {
+      manager_.SetNow(Nanos(i * 10'000'000));
       Operation();
       CheckAll();
     }

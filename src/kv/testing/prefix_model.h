@@ -22,6 +22,7 @@ struct PrefixModelRun {
   uint32_t salts = 1;
   uint32_t max_sequences = 6;
   uint64_t max_tokens = 60;  // per sequence
+  std::string policy;        // empty: any candidate may go
 };
 
 struct PrefixModelReport {
