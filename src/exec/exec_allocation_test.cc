@@ -1,11 +1,8 @@
 // Counts the heap allocations of this test binary: in steady state a step with its sampling makes none.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "base/random.h"
+#include "base/testing/allocations.h"
 #include "base/thread_pool.h"
 #include "exec/cpu/cpu_executor.h"
 #include "exec/cpu/cpu_model.h"
@@ -14,25 +11,6 @@
 #include "exec/testing/tiny_model.h"
 #include "kernels/kernel_table.h"
 #include "model/gguf.h"
-
-namespace {
-
-std::atomic<uint64_t> allocations{0};
-
-void* Allocate(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  std::abort();
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return Allocate(bytes); }
-void* operator new[](std::size_t bytes) { return Allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace cachalot::exec {
 namespace {
@@ -100,9 +78,9 @@ TEST(ExecAllocations, AMixedStepAndItsSamplingAllocateNothingOnceASizeWasSeen) {
     ASSERT_TRUE(model.ok());
     Stepper stepper(*model);
     for (uint64_t position = 520; position < 560; ++position) stepper.Step(position);
-    const uint64_t before = allocations.load();
+    const uint64_t before = AllocationsSoFar();
     for (uint64_t position = 520; position < 600; ++position) stepper.Step(position);
-    EXPECT_EQ(allocations.load(), before) << architecture;
+    EXPECT_EQ(AllocationsSoFar(), before) << architecture;
   }
 }
 

@@ -1,31 +1,12 @@
 // Counts the heap allocations of this test binary: in steady state a step makes none.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <utility>
+#include <vector>
 
+#include "base/testing/allocations.h"
+#include "kv/eviction.h"
 #include "kv/kv_manager.h"
-
-namespace {
-
-std::atomic<uint64_t> allocations{0};
-
-void* Allocate(std::size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  std::abort();
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return Allocate(bytes); }
-void* operator new[](std::size_t bytes) { return Allocate(bytes); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace cachalot::kv {
 namespace {
@@ -56,11 +37,39 @@ TEST(KvAllocations, StepsForksAndEndsAllocateNothingOnceASizeWasSeen) {
 #endif
   KvManager manager({.block_tokens = 16, .windows = {0, 64, 100}, .slots = 3000});
   for (int i = 0; i < 4; ++i) OneLifetime(manager);
-  const uint64_t before = allocations.load();
+  const uint64_t before = AllocationsSoFar();
   for (int i = 0; i < 4; ++i) OneLifetime(manager);
-  EXPECT_EQ(allocations.load(), before);
+  EXPECT_EQ(AllocationsSoFar(), before);
   EXPECT_GT(before, 0u);
   EXPECT_EQ(manager.free_slots(), 3000u);
+}
+
+// Prompts that begin alike and end differently, computed, found again and evicted.
+void ManyPrompts(KvManager& manager, std::vector<TokenId>& prompt) {
+  for (int i = 0; i < 200; ++i) {
+    ++prompt[50];
+    for (int visit = 0; visit < 2; ++visit) {
+      const SequenceId id = manager.Create();
+      const uint64_t found = manager.Attach(id, prompt, prompt.size() - 1).tokens;
+      const std::span<const TokenId> rest = std::span(prompt).subspan(found);
+      const Growth growth[] = {{id, static_cast<uint32_t>(rest.size()), rest}};
+      Step(manager, growth, true);
+      manager.Free(id);
+    }
+  }
+}
+
+TEST(KvAllocations, TheIndexAllocatesNothingOnceASizeWasSeen) {
+#ifdef CACHALOT_CHECKS
+  GTEST_SKIP() << "with checks on, every step takes a snapshot";
+#endif
+  KvManager manager({.block_tokens = 16, .windows = {0, 64}, .slots = 300}, MakeEvictionPolicy("lru").value());
+  std::vector<TokenId> prompt(200, 7);
+  for (int i = 0; i < 4; ++i) ManyPrompts(manager, prompt);
+  const uint64_t before = AllocationsSoFar();
+  ManyPrompts(manager, prompt);
+  EXPECT_EQ(AllocationsSoFar(), before);
+  EXPECT_GT(manager.evicted_slots(), 1000u);
 }
 
 }  // namespace

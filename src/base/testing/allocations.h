@@ -1,0 +1,14 @@
+// AllocationsSoFar counts the heap allocations of the test binary that names it, through its own operator new.
+// Threads:   any.
+// Ownership: none.
+// Invariant: never falls. Memory from malloc itself is not counted.
+// Cost:      one atomic increment per allocation.
+#pragma once
+
+#include <cstdint>
+
+namespace cachalot {
+
+uint64_t AllocationsSoFar();
+
+}  // namespace cachalot
