@@ -129,6 +129,7 @@ TEST_F(RequestReaderTest, RefusesWhatIsTooLong) {
 }
 
 TEST_F(RequestReaderTest, RefusesWhatTwoParsersCouldReadDifferently) {
+  EXPECT_EQ(ErrorOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=\"b\"\r\nabc\r\n0\r\n\r\n"), 400);
   EXPECT_EQ(ErrorOf("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"), 400);
   EXPECT_EQ(ErrorOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"), 400);
   EXPECT_EQ(ErrorOf("POST / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n"), 400);
