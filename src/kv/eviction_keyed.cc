@@ -30,7 +30,7 @@ void KeyedRanker::Remove(EntryId entry, Rung rung) { heaps_[rung].Erase(entry); 
 EntryId KeyedRanker::Best(Rung rung, Nanos) { return heaps_[rung].Min(); }
 uint64_t KeyedRanker::steps() const { return StepsOf(heaps_); }
 
-S3FifoRanker::S3FifoRanker(const EntryTable& entries) : entries_(entries) {
+S3FifoRanker::S3FifoRanker() {
   for (auto& heaps : heaps_) heaps.assign(kRungs, CandidateHeap(&places_));
 }
 

@@ -40,7 +40,7 @@ class KeyedRanker final : public Ranker {
 // those used again there, or soon after they left it, enter the main one.
 class S3FifoRanker final : public Ranker {
  public:
-  explicit S3FifoRanker(const EntryTable& entries);
+  S3FifoRanker();
   void Inserted(EntryId entry) override;
   void Touched(EntryId entry) override;
   void Evicted(EntryId entry) override;
@@ -63,7 +63,6 @@ class S3FifoRanker final : public Ranker {
   // Moves the entry on, if it was used often enough to stay.
   bool Spare(EntryId entry, Rung rung);
 
-  const EntryTable& entries_;
   std::vector<State> states_;
   std::vector<uint32_t> places_;
   std::array<std::vector<CandidateHeap>, 2> heaps_;  // by queue and rung

@@ -17,9 +17,7 @@ template <EntryKey key>
 std::unique_ptr<Ranker> MakeKeyed(const EntryTable& entries, VisitTable&) {
   return std::make_unique<KeyedRanker>(entries, key);
 }
-std::unique_ptr<Ranker> MakeS3Fifo(const EntryTable& entries, VisitTable&) {
-  return std::make_unique<S3FifoRanker>(entries);
-}
+std::unique_ptr<Ranker> MakeS3Fifo(const EntryTable&, VisitTable&) { return std::make_unique<S3FifoRanker>(); }
 std::unique_ptr<Ranker> MakeCost(const EntryTable& entries, VisitTable& visits) {
   return std::make_unique<CostRanker>(entries, visits);
 }
