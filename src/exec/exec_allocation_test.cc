@@ -23,7 +23,7 @@ constexpr uint32_t kPromptRows = 24;
 // A mixed batch over page tables that share their front, sampled in several ways.
 class Stepper {
  public:
-  explicit Stepper(const CpuModel& model) : model_(model), pool_(2), sampler_(*kernels::RunnableTables().front()) {
+  explicit Stepper(const CpuModel& model) : pool_(2), sampler_(*kernels::RunnableTables().front()) {
     const auto groups = static_cast<uint32_t>(model.layout().groups.size());
     memory_ = MakeCpuMemory(model.layout().slot_bytes, groups * kSequences * kBlocks).value();
     executor_ = MakeCpuExecutor(model, *memory_, {64, 16}, *kernels::RunnableTables().front(), pool_);
@@ -57,7 +57,6 @@ class Stepper {
   }
 
  private:
-  const CpuModel& model_;
   ThreadPool pool_;
   Sampler sampler_;
   std::unique_ptr<DeviceMemory> memory_;

@@ -4,33 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 
+#include "base/testing/allocations.h"
+#include "model/fingerprint.h"
 #include "model/gguf_parser.h"
 #include "model/model_spec.h"
 #include "model/testing/gguf_builder.h"
 #include "model/testing/tiny_model.h"
-#include "model/fingerprint.h"
 #include "model/weights.h"
-
-namespace {
-std::atomic<size_t> g_largest_allocation{0};
-}
-
-// Watches how much a parse allocates at once, so that a false count cannot go unnoticed.
-// noinline: g++ 12 otherwise takes the inlined free() for one that does not match its new.
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (size > g_largest_allocation.load(std::memory_order_relaxed)) g_largest_allocation = size;
-  void* memory = std::malloc(size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace cachalot::model {
 namespace {
@@ -211,10 +194,10 @@ TEST(Gguf, RefusesCountsThatTheFileCannotHoldWithoutAllocating) {
   const std::string text = GgufBuilder().SetRaw("a", 8, length.substr(4)).Build();
   std::string tensor = GgufBuilder().AddTensor("t", TensorType::kF32, {huge, 2}, "").Build();
 
-  g_largest_allocation = 0;
+  (void)TakeLargestAllocation();
   for (const std::string* hostile : std::array<const std::string*, 5>{&tensors, &metadata, &array, &text, &tensor})
     ErrorOf(*hostile);
-  EXPECT_LT(g_largest_allocation.load(), 4096u);
+  EXPECT_LT(TakeLargestAllocation(), 4096u);
 
   EXPECT_THAT(ErrorOf(tensors), HasSubstr("byte 8: the tensor count 10995116277760 needs at least 32 bytes each"));
   EXPECT_THAT(ErrorOf(metadata), HasSubstr("byte 16: the metadata count 10995116277760 needs at least 13 bytes each"));
