@@ -70,7 +70,7 @@ double ReturnRates::Score(const VisitTraits& traits) const {
 }
 
 int ReturnRates::LevelOf(double score) {
-  const double level = std::floor(std::log2(score) * kLevelsPerOctave) + kLevels / 2;
+  const double level = std::floor(std::log2(score) * kLevelsPerOctave) + 0.5 * kLevels;
   return static_cast<int>(std::clamp(level, 0.0, kLevels - 1.0));
 }
 
@@ -140,7 +140,7 @@ void ReturnRates::FitTrait(size_t trait, std::span<const ReturnRecord> records, 
 void ReturnRates::Tabulate() {
   const auto& begins = BinBegins();
   for (int level = 0; level < kLevels; ++level) {
-    const double score = std::exp2((level + 0.5 - kLevels / 2) / kLevelsPerOctave);
+    const double score = std::exp2((level + 0.5 - 0.5 * kLevels) / kLevelsPerOctave);
     for (size_t from = 0; from < kIdleBins; ++from) {
       double alive = 1, returns = 0, held = 0, best = 0;
       for (size_t b = from; b < kIdleBins; ++b) {
