@@ -37,7 +37,7 @@ class FlagSet {
   // Every setting of an option struct (base/options.h).
   template <class Options>
   void AddAll(Options& options) {
-    options.Visit([this](std::string_view name, auto& field, std::string_view help) { Add(name, field, help); });
+    options.Visit([this](std::string_view name, auto& field, std::string_view help) { this->Add(name, field, help); });
   }
 
   // False when --help was asked for and printed: nothing more is to be done.
