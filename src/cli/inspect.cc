@@ -12,9 +12,9 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "model/fetch.h"
+#include "model/fingerprint.h"
 #include "model/gguf.h"
 #include "model/model_spec.h"
-#include "model/fingerprint.h"
 #include "model/weights.h"
 
 namespace cachalot::cli {

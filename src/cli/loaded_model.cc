@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -130,6 +131,9 @@ Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& opti
   }
   if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
     return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
+  }
+  if (const auto problems = engine::Problems(options); !problems.empty()) {
+    return Invalid(fmt::format("--{}", fmt::join(problems, "; --")));
   }
   return OkStatus();
 }

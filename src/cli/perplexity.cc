@@ -33,6 +33,7 @@ Status PerplexityCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
   if (!go_on) return OkStatus();
 
+  if (chunk < 4) return Invalid(fmt::format("--chunk is {}; chunks of at least 4 tokens are needed", chunk));
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxTextBytes));
   if (model_options.context == 0) model_options.context = chunk;
   CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <string>
@@ -117,6 +118,9 @@ server::ServedModel ServedModelOf(const LoadedModel& model) {
   served.context_tokens = static_cast<uint32_t>(model.weights->context_tokens());
   served.pool_tokens = model.budget.tokens;
   served.tokenizer = model.tokenizer.get();
+  for (TokenId id = 0; id < served.tokenizer->vocabulary_size(); ++id) {
+    served.longest_token_bytes = std::max(served.longest_token_bytes, served.tokenizer->TokenBytes(id, true).size());
+  }
   served.chat_template = model.chat_template ? &*model.chat_template : nullptr;
   return served;
 }

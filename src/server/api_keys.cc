@@ -51,8 +51,10 @@ bool Equal(const Digest& a, const Digest& b) {
 }
 
 std::optional<Digest> SentHash(std::string_view authorization) {
-  constexpr std::string_view kScheme = "Bearer ";
-  if (!authorization.starts_with(kScheme)) return std::nullopt;
+  constexpr std::string_view kScheme = "bearer ";  // the names of schemes have no case (RFC 9110, section 11.1)
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  const std::string_view scheme = authorization.substr(0, kScheme.size());
+  if (!std::ranges::equal(scheme, kScheme, same)) return std::nullopt;
   return HashOf(authorization.substr(kScheme.size()));
 }
 

@@ -25,8 +25,9 @@ TEST(ApiKeys, AKeyOfTheFileIsItsTenants) {
   EXPECT_TRUE(keys.required());
   EXPECT_EQ(keys.SaltOf("Bearer abc"), TenantSalt("alice"));
   EXPECT_EQ(keys.SaltOf("Bearer open sesame"), TenantSalt("bob"));
+  EXPECT_EQ(keys.SaltOf("bEARER abc"), TenantSalt("alice"));
   EXPECT_EQ(keys.SaltOfTenant("bob"), TenantSalt("bob"));
-  for (const char* wrong : {"", "abc", "Bearer", "Bearer ", "Bearer ab", "Bearer abcd", "Bearer abc ", "bearer abc"}) {
+  for (const char* wrong : {"", "abc", "Bearer", "Bearer ", "Bearer ab", "Bearer abcd", "Bearer abc ", "Basic abc"}) {
     EXPECT_EQ(keys.SaltOf(wrong), std::nullopt) << wrong;
   }
   EXPECT_EQ(keys.SaltOf("Bearer " + std::string(kHashOfAbc)), std::nullopt);

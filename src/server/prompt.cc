@@ -49,9 +49,21 @@ std::optional<ApiError> CheckTokens(const std::vector<TokenId>& tokens, uint32_t
   return std::nullopt;
 }
 
+// A text that is far too long whatever its tokens are is refused before it is read: megabytes of it would keep a text
+// worker busy for seconds.
+std::optional<ApiError> CheckLength(const ServedModel& model, std::string_view text) {
+  constexpr uint64_t kMostComposed = 4;  // bytes of which normalisation makes one, at most
+  if (model.longest_token_bytes == 0) return std::nullopt;
+  const uint64_t least = text.size() / (kMostComposed * model.longest_token_bytes);
+  if (least <= model.context_tokens) return std::nullopt;
+  return ContextLengthExceeded(fmt::format("the model's context is {} tokens; the prompt's {} bytes are at least {}",
+                                           model.context_tokens, text.size(), least));
+}
+
 ApiResult<PreparedPrompt> PrepareChat(const PrepareContext& context, const ApiRequest& request) {
   ApiResult<std::string> text = RenderChat(context.model, request, context.unix_seconds);
   if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
+  if (auto error = CheckLength(context.model, std::get<std::string>(text))) return *error;
   PreparedPrompt prompt;
   prompt.tokens = context.model.tokenizer->Encode(std::get<std::string>(text), {.add_bos = false});
   if (prompt.tokens.empty()) return InvalidField("messages", "they give an empty prompt");
@@ -70,6 +82,7 @@ ApiResult<PreparedPrompt> PrepareCompletion(const PrepareContext& context, const
     return prompt;
   }
   const std::string& text = std::get<0>(request.prompts[index]);
+  if (auto error = CheckLength(context.model, text)) return *error;
   prompt.tokens = tokenizer.Encode(text, {.add_bos = true});
   if (prompt.tokens.empty()) return InvalidField(path, "gives no token");
   if (request.echo) {

@@ -127,6 +127,13 @@ TEST_F(PromptTest, TheContextIsExactAndItsErrorHasNumbers) {
             "context_length_exceeded");
 }
 
+TEST_F(PromptTest, ATextThatIsFarTooLongIsRefusedUnread) {
+  model_.longest_token_bytes = 10;
+  const ApiError error = Bad(Endpoint::kCompletion, R"({"prompt":")" + std::string(4 * 10 * 101, 'x') + R"("})");
+  EXPECT_EQ(error.code, "context_length_exceeded");
+  EXPECT_EQ(error.message, "the model's context is 100 tokens; the prompt's 4040 bytes are at least 101");
+}
+
 TEST_F(PromptTest, UnknownModelsAreNotFound) {
   const ApiError error = Bad(Endpoint::kCompletion, R"({"model":"gpt-4o","prompt":"x"})");
   EXPECT_EQ(error.status, 404);
