@@ -29,7 +29,8 @@ struct ModelOptions {
     f("reference", reference, "Dequantised weights, activations and KV in f32: slow, for comparison.");
     f("context", context, "Longest sequence in tokens; 0: what the model was trained for.");
     f("kv-memory", kv_memory,
-      "Hard budget of the KV cache, e.g. 4GiB. 0, the default: eight full-length sequences, at most a quarter of what is "
+      "Hard budget of the KV cache, e.g. 4GiB. 0, the default: eight full-length sequences, at most a quarter of what "
+      "is "
       "available.");
     f("kv-type", kv_type, "Element type of the KV cache: f32, f16 or bf16.");
     f("block-tokens", block_tokens, "Tokens per KV block, a multiple of 16.");

@@ -48,13 +48,15 @@ constexpr int kFmaRounds = 400'000;
 
 // Rounds of twelve independent fmas on registers that hold zeros.
 #define CACHALOT_FMA_ON(REGISTER, NUMBER) "vfmadd231ps %%" REGISTER "12, %%" REGISTER "12, %%" REGISTER NUMBER "\n"
-#define CACHALOT_FMA_ROUND(REGISTER)                                                               \
-  CACHALOT_FMA_ON(REGISTER, "0")                                                                   \
-  CACHALOT_FMA_ON(REGISTER, "1")                                                                   \
-  CACHALOT_FMA_ON(REGISTER, "2")                                                                   \
-  CACHALOT_FMA_ON(REGISTER, "3") CACHALOT_FMA_ON(REGISTER, "4") CACHALOT_FMA_ON(REGISTER, "5")     \
-      CACHALOT_FMA_ON(REGISTER, "6") CACHALOT_FMA_ON(REGISTER, "7") CACHALOT_FMA_ON(REGISTER, "8") \
-          CACHALOT_FMA_ON(REGISTER, "9") CACHALOT_FMA_ON(REGISTER, "10") CACHALOT_FMA_ON(REGISTER, "11")
+// clang-format off: it moves these at each run
+#define CACHALOT_FMA_ROUND(REGISTER) \
+  CACHALOT_FMA_ON(REGISTER, "0") CACHALOT_FMA_ON(REGISTER, "1") \
+  CACHALOT_FMA_ON(REGISTER, "2") CACHALOT_FMA_ON(REGISTER, "3") \
+  CACHALOT_FMA_ON(REGISTER, "4") CACHALOT_FMA_ON(REGISTER, "5") \
+  CACHALOT_FMA_ON(REGISTER, "6") CACHALOT_FMA_ON(REGISTER, "7") \
+  CACHALOT_FMA_ON(REGISTER, "8") CACHALOT_FMA_ON(REGISTER, "9") \
+  CACHALOT_FMA_ON(REGISTER, "10") CACHALOT_FMA_ON(REGISTER, "11")
+// clang-format on
 #define CACHALOT_FMA_LOOP(REGISTER)                                                                                \
   __asm__ volatile("vzeroall\n1:\n" CACHALOT_FMA_ROUND(REGISTER) "sub $1, %0\njne 1b\nvzeroupper"                  \
                    : "+r"(rounds)::"xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", \
