@@ -48,7 +48,8 @@ constexpr int kFmaRounds = 400'000;
 
 // Rounds of twelve independent fmas on registers that hold zeros.
 #define CACHALOT_FMA_ON(REGISTER, NUMBER) "vfmadd231ps %%" REGISTER "12, %%" REGISTER "12, %%" REGISTER NUMBER "\n"
-// clang-format off: it moves these at each run
+// The formatter moves these at each run.
+// clang-format off
 #define CACHALOT_FMA_ROUND(REGISTER) \
   CACHALOT_FMA_ON(REGISTER, "0") CACHALOT_FMA_ON(REGISTER, "1") \
   CACHALOT_FMA_ON(REGISTER, "2") CACHALOT_FMA_ON(REGISTER, "3") \

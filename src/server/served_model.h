@@ -22,7 +22,7 @@ struct ServedModel {
   uint32_t context_tokens = 0;     // longest prompt and answer together
   uint64_t pool_tokens = 0;        // what the KV pool holds of one sequence; bounds the default of max_tokens
   const text::Tokenizer* tokenizer = nullptr;
-  uint64_t longest_token_bytes = 0;  // of its tokens; 0: not known
+  uint64_t longest_token_bytes = 0;                   // of its tokens; 0: not known
   const text::ChatTemplate* chat_template = nullptr;  // null: a base model, which answers no chat
 };
 
