@@ -2,7 +2,8 @@
 // Threads:   plain data and pure functions.
 // Ownership: none.
 // Invariant: every layer belongs to exactly one group; the layers of a group share a window; a group's bytes fit a
-// slot. Cost:      planning is O(layers^2), once at start.
+//            slot.
+// Cost:      planning is O(layers^2), once at start.
 //
 // One block is one extent of slot_bytes: per layer of its group, K as [kv head][k dim][token], then V as
 // [kv head][token][v dim]. Attention over one head then reads tokens side by side and needs no horizontal sums.

@@ -1,12 +1,16 @@
 // PrefixScope says who may find whose blocks.
-// Threads:   plain data.
+// Threads:   plain data and a pure function.
 // Ownership: none.
 // Invariant: beyond the first public_tokens, blocks are found only by requests of the same salt.
-// Cost:      none.
+// Cost:      CommonTokens is linear in what it counts.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <span>
+
+#include "base/ids.h"
 
 namespace cachalot {
 
@@ -21,5 +25,10 @@ struct PrefixScope {
   CacheSalt salt;
   uint64_t public_tokens = 0;
 };
+
+// Tokens that `a` and `b` begin with alike.
+inline uint32_t CommonTokens(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
 
 }  // namespace cachalot

@@ -28,6 +28,7 @@ Result<std::unique_ptr<LoadedModel>> LoadFor(std::span<const BenchRow> rows, Mod
   engine::EngineOptions engine;
   engine.step_rows = engine.prefill_chunk = rows.front().step_rows;
   engine.max_sequences = 1;
+  engine.prefix_cache = false;  // every token that is timed is computed
   std::vector<KvNeed> needs;
   for (const BenchRow& row : rows) {
     needs.push_back(KvNeedOf(row));

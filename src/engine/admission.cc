@@ -18,7 +18,7 @@ constexpr uint64_t kWatermarkPart = 50;  // 1/50 of the pool is kept for growth 
 
 uint32_t Engine::State::RunningSequences() const {
   uint32_t count = 0;
-  for (const Request& request : running) count += request.forked ? request.open_choices() : request.asked.n;
+  for (const Request& request : running) count += request.sequences();
   return count;
 }
 
@@ -37,11 +37,9 @@ uint64_t Engine::State::SkippableOf(const Request& request, const Choice& choice
 
 SlotDemand Engine::State::DemandOf(const Request& request, const kv::PrefixView& found) const {
   const GenerateRequest& asked = request.asked;
-  const uint32_t sequences = request.forked ? request.open_choices() : asked.n;
-  const uint32_t step_tokens = std::min(options.step_rows, options.prefill_chunk);
   const uint64_t prompt = asked.prompt.size(), total = prompt + asked.max_tokens;
-  const uint64_t full = kv::PeakSlotsForked(full_part, prompt, total, sequences, step_tokens);
-  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, prompt, total, sequences, step_tokens);
+  const uint64_t full = kv::PeakSlotsForked(full_part, prompt, total, request.sequences(), step_tokens_limit());
+  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, prompt, total, request.sequences(), step_tokens_limit());
   const uint64_t promise = full - std::min(full, found.full_slots) + sliding;
   return {full + sliding, full, sliding, promise, promise + found.idle_full_slots};
 }
@@ -49,17 +47,17 @@ SlotDemand Engine::State::DemandOf(const Request& request, const kv::PrefixView&
 void Engine::State::AdmitWaiting() {
   if (!std::exchange(admission_due, false) || waiting.empty()) return;
   if (RunningSequences() >= options.max_sequences) return;
+  std::vector<kv::PrefixView> found;
   std::vector<sched::WaitingView> views;
   const size_t tried = std::min(waiting.size(), kTriedAtOnce);
   for (size_t i = 0; i < tried; ++i) {
-    const Request& request = waiting[i];
-    const Choice& choice = *std::ranges::find(request.choices, false, &Choice::finished);
-    const kv::PrefixView found = kv.Find(request.asked.scope, HistoryOf(request, choice), SkippableOf(request, choice));
-    views.push_back({found.tokens, request.overtaken});
+    found.push_back(FindFor(waiting[i]));
+    views.push_back({found.back().tokens, waiting[i].overtaken});
   }
   std::vector<uint32_t> admitted;
   for (const uint32_t i : sched::OrderWaiting(views, kPatience)) {
-    const Admission result = TryAdmit(waiting[i]);
+    // Whoever was admitted changes what the next ones find.
+    const Admission result = TryAdmit(waiting[i], admitted.empty() ? found[i] : FindFor(waiting[i]));
     waiting[i].awaits = result == Admission::kAwaits;
     if (result == Admission::kAdmitted) {
       running.push_back(std::move(waiting[i]));
@@ -77,14 +75,15 @@ void Engine::State::AdmitWaiting() {
   for (auto i = admitted.rbegin(); i != admitted.rend(); ++i) waiting.erase(waiting.begin() + *i);
 }
 
+kv::PrefixView Engine::State::FindFor(Request& request) {
+  const Choice& choice = request.first_open();
+  return kv.Find(request.asked.scope, HistoryOf(request, choice), SkippableOf(request, choice));
+}
+
 // Gives the request a promise and its first sequence, or leaves it as it is.
-Admission Engine::State::TryAdmit(Request& request) {
-  Choice& choice = *std::ranges::find(request.choices, false, &Choice::finished);
-  const uint64_t skippable = SkippableOf(request, choice);
-  const kv::PrefixView found = kv.Find(request.asked.scope, HistoryOf(request, choice), skippable);
+Admission Engine::State::TryAdmit(Request& request, const kv::PrefixView& found) {
   if (found.awaited > found.tokens) return Admission::kAwaits;
   const SlotDemand demand = DemandOf(request, found);
-  const uint32_t sequences = request.forked ? request.open_choices() : request.asked.n;
   const uint64_t in_use = kv.full_slots_in_use();
   request.demand = demand;
   request.guaranteed = options.admission == "guaranteed" || request.preemptions >= kPreemptions;
@@ -92,13 +91,14 @@ Admission Engine::State::TryAdmit(Request& request) {
       request.guaranteed ? demand.charge : demand.sliding + found.idle_full_slots + ExpectedGrowth(request);
   const sched::CapacityView capacity{executor.context_tokens(), budget.total(), in_use + budget.promised(),
                                      options.max_sequences, RunningSequences()};
-  const sched::CandidateView candidate{request.asked.prompt.size(), request.asked.max_tokens, sequences, demand.peak,
-                                       charge};
+  const sched::CandidateView candidate{request.asked.prompt.size(), request.asked.max_tokens, request.sequences(),
+                                       demand.peak, charge};
   if (sched::Admit(candidate, capacity) != sched::Verdict::kAdmit) return Admission::kNoRoom;
   if (!FitsWithExpected(request)) return Admission::kNoRoom;
   Result<kv::SlotPromise> promise = budget.Promise(request.guaranteed ? demand.promise : demand.sliding, in_use);
   CACHALOT_CHECK(promise.ok());
   request.promise = std::move(promise).value();
+  Choice& choice = request.first_open();
   Attach(request, choice);
   NoteTaken(request, kv.full_slots_in_use() - in_use - found.idle_full_slots);  // found ones are not in the promise
   if (!request.forked) {
@@ -208,8 +208,8 @@ void Engine::State::TrimPromise(Request& request) {
     const uint64_t held = choice.sequence.value == 0 ? 0 : kv::BlocksFor(kv.Length(choice.sequence), block_tokens);
     full += (blocks - held + 1) * full_part.windows.size();  // one more to leave a shared tail
   }
-  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, asked.prompt.size(), total, request.open_choices(),
-                                               std::min(options.step_rows, options.prefill_chunk));
+  const uint64_t sliding =
+      kv::PeakSlotsForked(sliding_part, asked.prompt.size(), total, request.open_choices(), step_tokens_limit());
   request.promise.ShrinkTo(std::min(request.promise.slots(), full + sliding));
 }
 

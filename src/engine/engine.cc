@@ -127,10 +127,9 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
   const sched::CapacityView empty_pool{executor.context_tokens(), kv.geometry().slots, 0, options.max_sequences, 0};
   const uint64_t tokens = asked.prompt.size() + uint64_t{asked.max_tokens};
   // Beyond the context the peak is of no interest, and may be too large to compute.
-  const uint64_t peak = tokens <= executor.context_tokens()
-                            ? kv::PeakSlotsForked(kv.geometry(), asked.prompt.size(), tokens, asked.n,
-                                                  std::min(options.step_rows, options.prefill_chunk))
-                            : 0;
+  const uint64_t peak = tokens <= executor.context_tokens() ? kv::PeakSlotsForked(kv.geometry(), asked.prompt.size(),
+                                                                                  tokens, asked.n, step_tokens_limit())
+                                                            : 0;
   switch (sched::Admit({asked.prompt.size(), asked.max_tokens, asked.n, peak, peak}, empty_pool)) {
     case sched::Verdict::kContextTooLong:
       return refuse(RejectReason::kContextLength,

@@ -84,7 +84,7 @@ struct EngineStats {
   uint64_t tokens_recomputed = 0;  // rows of preempted requests that had run before
   uint64_t step_failures = 0;
   uint64_t hits_verified = 0;
-  uint64_t hits_not_verified = 0;  // sampled, but there was no room to compute them again
+  uint64_t hits_not_verified = 0;  // sampled, but there was no room, or not all of their blocks were there
 
   // That running requests hold.
   uint32_t in_use_slots() const { return total_slots - free_slots - idle_slots; }

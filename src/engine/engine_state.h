@@ -6,6 +6,7 @@
 // Cost:      none.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -62,6 +63,9 @@ struct Request {
 
   uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
   uint32_t open_choices() const;
+  // That it has, or will have once it is forked.
+  uint32_t sequences() const { return forked ? open_choices() : asked.n; }
+  Choice& first_open() { return *std::ranges::find(choices, false, &Choice::finished); }
 };
 
 // A sequence that could run in this step.
@@ -94,7 +98,8 @@ struct Engine::State {
 
   // admission.cc
   void AdmitWaiting();
-  Admission TryAdmit(Request& request);
+  kv::PrefixView FindFor(Request& request);
+  Admission TryAdmit(Request& request, const kv::PrefixView& found);
   bool FitsWithExpected(const Request& request) const;
   uint64_t ExpectedGrowth(const Request& request) const;
   sched::GrowthView GrowthOf(const Request& request) const;
@@ -107,6 +112,8 @@ struct Engine::State {
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
   uint32_t RunningSequences() const;
+  // Most rows of one sequence in a step.
+  uint32_t step_tokens_limit() const { return std::min(options.step_rows, options.prefill_chunk); }
 
   // hit_check.cc
   void SampleHit(const Request& request, uint64_t hit_tokens);

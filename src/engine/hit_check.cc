@@ -10,29 +10,30 @@
 
 namespace cachalot::engine {
 
-// Begins the check of a hit, if it is one of the sample and there is room. Its whole blocks are held until then; a
+// Begins the check of a hit, if it is one of the sample and there is room. Its whole blocks are held meanwhile; a
 // sequence of its own, which the index doesn't know, computes them from the first token on.
 void Engine::State::SampleHit(const Request& request, uint64_t hit_tokens) {
   const uint64_t tokens = hit_tokens - hit_tokens % kv.geometry().block_tokens;
   SplitMix64 random(request.asked.id.value);
   if (tokens == 0 || random.Uniform() >= options.verify_hits) return;
-  const uint32_t step_tokens = std::min(options.step_rows, options.prefill_chunk);
-  const uint64_t slots = kv::PeakSlots(kv.geometry(), tokens, step_tokens) + kv::SlotsHeld(sliding_part, tokens);
+  const uint64_t slots =
+      kv::PeakSlots(kv.geometry(), tokens, step_tokens_limit()) + kv::SlotsHeld(sliding_part, tokens);
+  const std::span<const TokenId> whole = std::span(request.asked.prompt).first(tokens);
+  // The window before a hit in mid-block may begin later than the one before its whole blocks.
+  const bool held_whole = kv.Find(request.asked.scope, whole, tokens).tokens == tokens;
   Result<kv::SlotPromise> promise = budget.Promise(slots, kv.full_slots_in_use());
-  if (!promise.ok() || RunningSequences() >= options.max_sequences) {
+  if (!held_whole || !promise.ok() || RunningSequences() >= options.max_sequences) {
     ++totals.hits_not_verified;
     return;
   }
   Request& check = running.emplace_back();
   check.is_check = true;
   check.demand.full = slots;
-  check.asked.prompt.assign(request.asked.prompt.begin(),
-                            request.asked.prompt.begin() + static_cast<ptrdiff_t>(tokens));
+  check.asked.prompt.assign(whole.begin(), whole.end());
   check.asked.max_tokens = 0;
   check.promise = std::move(promise).value();
   check.checked = kv.Create(request.asked.scope);
-  const kv::AttachedPrefix held = kv.Attach(check.checked, check.asked.prompt, tokens);
-  CACHALOT_CHECK(held.tokens == tokens);
+  kv.Attach(check.checked, whole, tokens);
   check.choices.emplace_back().sequence = kv.CreateUnindexed();
 }
 

@@ -35,7 +35,6 @@ struct Retention {
 struct EntryInfo {
   uint32_t slots = 1;            // that its eviction gives back
   uint64_t position = 0;         // tokens from the beginning to its end
-  uint32_t turn = 0;             // requests of this conversation before the one that made it
   double recompute_seconds = 1;  // what it would cost to have it again
   bool short_block = false;      // sealed before it was full
   bool has_lower_copy = false;   // a lower tier holds it too

@@ -2,8 +2,7 @@
 // Threads:   owned by the engine thread.
 // Ownership: as Ranker; borrows the visits.
 // Invariant: a candidate stands in the list of its law, its level (rate and saving, at half octaves) and the idle time
-// it had
-//            when ages were last reviewed, which is kReviewEvery ago at most.
+//            that it had when ages were last reviewed, which is kReviewEvery ago at most.
 // Cost:      O(1) per call: a bitmap of non-empty lists in order of worth; a candidate passes each idle time once.
 #pragma once
 

@@ -76,7 +76,6 @@ SequenceId KvManager::CreateUnindexed() {
   }
   sequence->id = SequenceId(state.next_id++);
   sequence->length = 0;
-  sequence->turn = 0;
   sequence->visit = kNoVisit;
   state.live.push_back(std::move(sequence));
   return state.live.back()->id;
@@ -89,7 +88,6 @@ SequenceId KvManager::Fork(SequenceId parent_id) {
   const Sequence& parent = state.At(parent_id);
   Sequence& child = state.At(child_id);
   child.length = parent.length;
-  child.turn = parent.turn;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
   if (parent.cursor != nullptr) {
     child.unsealed = parent.unsealed;
@@ -187,7 +185,6 @@ void KvManager::State::StartAt(Sequence& sequence, const PrefixMatch& match) {
     }
   }
   for (PrefixNode* node : path) index->Touch(*node);  // the last block first, so that tails leave first
-  sequence.turn = match.node->parent == nullptr ? 0 : match.node->turn + 1;
   sequence.length = path.size() * geometry.block_tokens;
   index->Enter(*match.node);
   index->Leave(*std::exchange(sequence.cursor, match.node));
@@ -229,7 +226,6 @@ bool KvManager::State::CopyPartial(Sequence& sequence, const PrefixMatch& match,
 EntryInfo KvManager::State::InfoOf(const Sequence& sequence, uint64_t position) const {
   return {.slots = groups(),
           .position = position,
-          .turn = sequence.turn,
           .short_block = position % geometry.block_tokens != 0,
           .visit = sequence.visit};
 }

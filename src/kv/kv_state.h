@@ -30,7 +30,6 @@ struct Sequence {
   std::vector<PrefixNode*> ahead;  // that it said it would write
   uint64_t announced = 0;          // tokens up to the end of what it said
   PrefixNode* open = nullptr;      // its unfilled block, once all that was announced is written
-  uint32_t turn = 0;               // see EntryInfo
   VisitId visit = kNoVisit;
 };
 
@@ -65,7 +64,6 @@ struct KvManager::State {
   void UndoGrow(Sequence& sequence);
   void KeepGrowth(Sequence& sequence);
   void SealWhole(Sequence& sequence);
-  void SealBlock(Sequence& sequence, uint64_t block);
   void OpenTail(Sequence& sequence);
   void DropWindows(Sequence& sequence);
   void EndStep();

@@ -220,7 +220,6 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
   node->writer = SequenceId(0);
   node->written = 0;
   if (!listed) {
-    node->turn = info.turn;
     policy_->Insert(BlockEntry(*node), info, now_);
     UpdateRank(*node);
     if (parent.parent != nullptr) {
@@ -277,8 +276,7 @@ void PrefixIndex::MarkResume(PrefixNode& node) {
     slots += static_cast<uint32_t>(sliding_groups_.size());
   }
   const EntryId entry = ResumeEntry(node);
-  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens), .turn = node.turn},
-                  now_);
+  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens)}, now_);
   policy_->BecomeCandidate(entry);
 }
 

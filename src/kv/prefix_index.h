@@ -49,7 +49,6 @@ class PrefixIndex {
   void SetNow(Nanos now) { now_ = now; }
   PrefixNode& root() { return tree_.root(); }
   const PrefixNode& root() const { return tree_.root(); }
-  const PrefixTree& tree() const { return tree_; }
   PrefixKey KeyOf(const PrefixScope& scope, uint64_t block, std::span<const TokenId> tokens) const;
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.

@@ -75,10 +75,4 @@ void PrefixTree::Remove(PrefixNode& node) {
   spare_.push_back(&node);
 }
 
-uint32_t CommonTokens(std::span<const TokenId> a, std::span<const TokenId> b) {
-  return static_cast<uint32_t>(
-      std::mismatch(a.begin(), a.begin() + static_cast<ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first -
-      a.begin());
-}
-
 }  // namespace cachalot::kv

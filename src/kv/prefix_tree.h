@@ -56,7 +56,6 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
   SequenceId writer{0};          // a running sequence that will fill the block or is filling it; 0: none
   uint32_t written = 0;          // tokens that the writer's own copy of the block holds for others to take
   uint32_t cursors = 0;          // sequences that have come this far and no further
-  uint32_t turn = 0;             // EntryInfo::turn
   uint32_t covers = 0;           // resume points whose windows this block belongs to
   uint32_t listed_children = 0;  // that list slots
   bool resume = false;           // a resume point stands at its end
@@ -74,7 +73,6 @@ class PrefixTree {
   const PrefixNode& root() const { return *nodes_.front(); }
   // All nodes that are or were; those in use have a parent. By id.
   std::span<PrefixNode* const> nodes() const { return nodes_; }
-  uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - spare_.size() - 1); }
 
   // Null when there is none.
   PrefixNode* Find(PrefixNode& parent, const PrefixKey& key) const;
@@ -97,9 +95,6 @@ class PrefixTree {
   std::vector<PrefixNode*> nodes_;
   std::vector<PrefixNode*> spare_;
 };
-
-// Tokens that `a` and `b` begin with alike.
-uint32_t CommonTokens(std::span<const TokenId> a, std::span<const TokenId> b);
 
 // Calls `visit(child, common tokens)` for children that share leading tokens with `key`, longest first, until it says
 // true; looks at no more than kLookedAt. In the order of keys, likeness falls to both sides of where `key` belongs.

@@ -37,15 +37,19 @@ struct Plan {
   std::string prompts;
 };
 
-Result<Plan> PlanTrace(const LoadOptions& options, const TokenFit& fit) {
-  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.trace, kTraceLimitBytes));
-  Result<sim::Trace> requests = sim::ParseTrace(text, kTraceBlockTokens);
-  if (!requests.ok()) return requests.status().Annotate(options.trace);
-  const TraceOptions trace{.seed = options.seed,
-                           .block_tokens = options.trace_block_tokens,
-                           .max_prompt_tokens = options.max_prompt_tokens,
-                           .max_tokens = options.max_tokens};
-  auto workload = std::make_unique<TraceWorkload>(std::move(requests).value(), trace, fit);
+Result<sim::Trace> ReadTrace(const std::string& path) {
+  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kTraceLimitBytes));
+  Result<sim::Trace> trace = ParseLoadTrace(text);
+  if (!trace.ok()) return trace.status().Annotate(path);
+  return trace;
+}
+
+Plan PlanTrace(const LoadOptions& options, sim::Trace trace, const TokenFit& fit) {
+  const TraceOptions how{.seed = options.seed,
+                         .block_tokens = options.trace_block_tokens,
+                         .max_prompt_tokens = options.max_prompt_tokens,
+                         .max_tokens = options.max_tokens};
+  auto workload = std::make_unique<TraceWorkload>(std::move(trace), how, fit);
   Plan plan;
   plan.arrivals = Arrivals::At(workload->Times(options.trace_speed));
   plan.load = fmt::format("trace at {}x its speed", options.trace_speed);
@@ -74,13 +78,8 @@ Plan PlanSynthetic(const LoadOptions& options, const TokenFit& fit) {
   return plan;
 }
 
-Result<Plan> MakePlan(const LoadOptions& options, const TokenFit& fit) {
-  Plan plan;
-  if (options.trace.empty()) {
-    plan = PlanSynthetic(options, fit);
-  } else {
-    CACHALOT_ASSIGN_OR_RETURN(plan, PlanTrace(options, fit));
-  }
+Plan MakePlan(const LoadOptions& options, sim::Trace trace, const TokenFit& fit) {
+  Plan plan = options.trace.empty() ? PlanSynthetic(options, fit) : PlanTrace(options, std::move(trace), fit);
   if (options.rate > 0) {
     plan.arrivals = Arrivals::Poisson(options.rate, options.seed);
     plan.load = fmt::format("Poisson, {} conversations/s", options.rate);
@@ -235,10 +234,14 @@ Result<LoadReport> RunLoad(const LoadOptions& options, const Clock& clock, Funct
   LoadOptions used = options;
   used.max_in_flight = static_cast<uint32_t>(
       std::min<uint64_t>(options.max_in_flight, std::max<uint64_t>(allowed, kOtherFiles + 1) - kOtherFiles));
+  sim::Trace trace;
+  if (!options.trace.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(trace, ReadTrace(options.trace));
+  }
   CACHALOT_ASSIGN_OR_RETURN(const auto client, HttpClient::Create(url, clock));
   Result<Target> target = Preflight(used, url, clock, client.get(), [&] { return go_on(0); });
   if (!target.ok()) return target.status().Annotate(options.url);
-  CACHALOT_ASSIGN_OR_RETURN(Plan plan, MakePlan(used, target->fit));
+  Plan plan = MakePlan(used, std::move(trace), target->fit);
   LoadReport report({.url = options.url,
                      .endpoint = options.endpoint,
                      .model = target->style.model,

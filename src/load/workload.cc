@@ -28,6 +28,13 @@ Session SyntheticWorkload::Make(uint64_t index) const {
   return session;
 }
 
+Result<sim::Trace> ParseLoadTrace(std::string_view text) {
+  constexpr sim::TraceLimits kLimits{.least_tokens = 1, .most_tokens = 4'000'000};
+  CACHALOT_ASSIGN_OR_RETURN(sim::Trace trace, sim::ParseTrace(text, kTraceBlockTokens, kLimits));
+  if (trace.requests.empty()) return Invalid("the trace has no requests");
+  return trace;
+}
+
 Session TraceWorkload::Make(uint64_t index) const {
   const sim::TraceRequest& request = trace_.requests.at(index);
   const uint64_t scaled = request.input_tokens * options_.block_tokens / kTraceBlockTokens;

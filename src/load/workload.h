@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 #include "load/prompt_text.h"
 #include "sim/trace.h"
 
@@ -60,6 +62,10 @@ class SyntheticWorkload final : public Workload {
 };
 
 inline constexpr uint32_t kTraceBlockTokens = 512;  // of Mooncake's traces
+
+// A trace to be sent: with a request at least, each of which asks for something and is asked something. kInvalid, with
+// the line's number, for any other.
+Result<sim::Trace> ParseLoadTrace(std::string_view text);
 
 struct TraceOptions {
   uint64_t seed = 1;

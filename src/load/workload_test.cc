@@ -83,12 +83,11 @@ TEST(SyntheticWorkload, AConversationIsAFunctionOfItsNumber) {
 }
 
 sim::Trace SmallTrace() {
-  return sim::ParseTrace(R"({"timestamp": 0, "input_length": 1024, "output_length": 90, "hash_ids": [4, 5]}
+  return ParseLoadTrace(R"({"timestamp": 0, "input_length": 1024, "output_length": 90, "hash_ids": [4, 5]}
 {"timestamp": 2000, "input_length": 1100, "output_length": 7, "hash_ids": [4, 5, 6]}
 
 {"timestamp": 2000, "input_length": 513, "output_length": 1, "hash_ids": [4, 9]}
-)",
-                         kTraceBlockTokens)
+)")
       .value();
 }
 
@@ -116,6 +115,22 @@ TEST(TraceWorkload, LengthsAndTimesCanBeScaledAndCapped) {
   EXPECT_EQ(workload.Make(2).turns[0].max_tokens, 1u);
   EXPECT_EQ(workload.Times(4),
             (std::vector<Nanos>{Nanos(0), std::chrono::milliseconds(500), std::chrono::milliseconds(500)}));
+}
+
+TEST(Trace, WhatDoesNotFollowTheSchemaIsRefusedWithItsLine) {
+  const std::string good = R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[1]})";
+  for (const char* bad : {"{", "[]", R"({"timestamp":-1,"input_length":5,"output_length":5,"hash_ids":[1]})",
+                          R"({"timestamp":0,"input_length":0,"output_length":5,"hash_ids":[]})",
+                          R"({"timestamp":0,"input_length":5,"output_length":0,"hash_ids":[1]})",
+                          R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":[1,2]})",
+                          R"({"timestamp":0,"input_length":5,"output_length":5,"hash_ids":["a"]})",
+                          R"({"timestamp":0,"input_length":5,"hash_ids":[1]})",
+                          R"({"timestamp":0,"input_length":99999999999,"output_length":5,"hash_ids":[1]})"}) {
+    const auto trace = ParseLoadTrace(good + "\n" + bad + "\n");
+    EXPECT_EQ(trace.status().code(), Code::kInvalid) << bad;
+    EXPECT_TRUE(trace.status().message().starts_with("line 2: ")) << trace.status().message();
+  }
+  EXPECT_EQ(ParseLoadTrace("\n").status().code(), Code::kInvalid);
 }
 
 Session TwoTurns() {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hex.h"
 #include "server/cache_salt.h"
 
 namespace cachalot::server {
@@ -17,13 +18,6 @@ constexpr std::string_view kBlanks = " \t\r";
 std::string_view Trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
   return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 std::optional<Digest> DigestOf(std::string_view hex) {

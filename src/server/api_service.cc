@@ -209,9 +209,8 @@ void ApiService::DeliverEach(const std::vector<Event>& events, Consumer consume)
 }
 
 void ApiService::Deliver(const engine::StepOutput& output) {
-  const uint32_t retry_after_seconds = finish_rate_.RetryAfter(deps_.clock.Now(), output.stats.waiting_requests);
   DeliverEach(output.rejections, [&](Generation& generation, size_t, const engine::Rejection& event) {
-    generation.Fail(RejectionError(event, retry_after_seconds));
+    generation.Fail(RejectionError(event, finish_rate_.RetryAfter(deps_.clock.Now(), output.stats.waiting_requests)));
   });
   DeliverEach(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
     generation.OnPrompt(prompt, event);

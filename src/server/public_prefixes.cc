@@ -4,16 +4,12 @@
 #include <string_view>
 #include <utility>
 
+#include "base/prefix_scope.h"
 #include "server/chat_text.h"
 #include "text/tokenizer.h"
 
 namespace cachalot::server {
 namespace {
-
-uint64_t Common(std::span<const TokenId> a, std::span<const TokenId> b) {
-  const auto [end, unused] = std::ranges::mismatch(a, b);
-  return static_cast<uint64_t>(end - a.begin());
-}
 
 std::string_view WithoutLastBreak(std::string_view text) {
   if (text.ends_with('\n')) text.remove_suffix(1);
@@ -52,7 +48,9 @@ void PublicPrefixes::Add(std::vector<TokenId> tokens) {
 
 uint64_t PublicPrefixes::CommonTokens(std::span<const TokenId> prompt) const {
   uint64_t most = 0;
-  for (const std::vector<TokenId>& prefix : prefixes_) most = std::max(most, Common(prompt, prefix));
+  for (const std::vector<TokenId>& prefix : prefixes_) {
+    most = std::max<uint64_t>(most, cachalot::CommonTokens(prompt, prefix));
+  }
   return most;
 }
 

@@ -1,8 +1,9 @@
 // BlockCache is a prefix cache of block ids: what the prefix index is to tokens, for traces that know ids only.
 // Threads:   one.
 // Ownership: owns its blocks and its policy.
-// Invariant: with leaves_only a resident block's predecessor is resident; at most `capacity` are between two calls of
-// Use(). Cost:      O(log capacity) per block.
+// Invariant: with leaves_only a resident block's predecessor is resident; between two calls of Use() at most `capacity`
+//            are.
+// Cost:      O(log capacity) per block.
 #pragma once
 
 #include <cstdint>

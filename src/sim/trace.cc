@@ -11,7 +11,6 @@ namespace cachalot::sim {
 namespace {
 
 constexpr double kMaxMilliseconds = 1e12;  // some thirty years
-constexpr int64_t kMaxTokens = int64_t{1} << 40;
 constexpr uint64_t kNone = UINT64_MAX;
 
 Result<const Json*> Member(const Json& line, const char* key) {
@@ -20,14 +19,18 @@ Result<const Json*> Member(const Json& line, const char* key) {
   return value;
 }
 
-Result<uint64_t> TokenCount(const Json& line, const char* key) {
+Result<uint64_t> TokenCount(const Json& line, const char* key, const TraceLimits& limits) {
   CACHALOT_ASSIGN_OR_RETURN(const Json* value, Member(line, key));
   const int64_t* count = value->AsInt();
-  if (count == nullptr || *count < 0 || *count > kMaxTokens) {
-    return Invalid(fmt::format("\"{}\": expected a number of tokens, got {}", key,
-                               count == nullptr ? value->TypeName() : value->Dump()));
+  if (count == nullptr) {
+    return Invalid(fmt::format("\"{}\": expected a number of tokens, got {}", key, value->TypeName()));
   }
-  return static_cast<uint64_t>(*count);
+  const auto tokens = static_cast<uint64_t>(*count);
+  if (*count < 0 || tokens < limits.least_tokens || tokens > limits.most_tokens) {
+    return Invalid(fmt::format("\"{}\": expected a number of tokens from {} to {}, got {}", key, limits.least_tokens,
+                               limits.most_tokens, *count));
+  }
+  return tokens;
 }
 
 Result<Nanos> Arrival(const Json& line) {
@@ -60,15 +63,15 @@ Result<std::vector<uint64_t>> Blocks(const Json& line) {
 // Reads line by line and remembers which id each one follows.
 class Reader {
  public:
-  explicit Reader(uint32_t block_tokens) : trace_{block_tokens, {}} {}
+  Reader(uint32_t block_tokens, const TraceLimits& limits) : limits_(limits), trace_{block_tokens, {}} {}
 
   Status Add(std::string_view text) {
     CACHALOT_ASSIGN_OR_RETURN(const Json line, ParseJson(text));
     if (line.AsObject() == nullptr) return Invalid(fmt::format("expected an object, got {}", line.TypeName()));
     TraceRequest request;
     CACHALOT_ASSIGN_OR_RETURN(request.arrival, Arrival(line));
-    CACHALOT_ASSIGN_OR_RETURN(request.input_tokens, TokenCount(line, "input_length"));
-    CACHALOT_ASSIGN_OR_RETURN(request.output_tokens, TokenCount(line, "output_length"));
+    CACHALOT_ASSIGN_OR_RETURN(request.input_tokens, TokenCount(line, "input_length", limits_));
+    CACHALOT_ASSIGN_OR_RETURN(request.output_tokens, TokenCount(line, "output_length", limits_));
     CACHALOT_ASSIGN_OR_RETURN(request.blocks, Blocks(line));
     CACHALOT_RETURN_IF_ERROR(Check(request));
     trace_.requests.push_back(std::move(request));
@@ -97,15 +100,16 @@ class Reader {
     return OkStatus();
   }
 
+  const TraceLimits limits_;
   Trace trace_;
   std::unordered_map<uint64_t, uint64_t> before_;
 };
 
 }  // namespace
 
-Result<Trace> ParseTrace(std::string_view text, uint32_t block_tokens) {
+Result<Trace> ParseTrace(std::string_view text, uint32_t block_tokens, const TraceLimits& limits) {
   if (block_tokens == 0) return Invalid("a block must hold at least one token");
-  Reader reader(block_tokens);
+  Reader reader(block_tokens, limits);
   for (size_t line = 1; !text.empty(); ++line) {
     const size_t end = text.find('\n');
     const std::string_view content = text.substr(0, end);

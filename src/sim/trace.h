@@ -28,9 +28,15 @@ struct Trace {
   std::vector<TraceRequest> requests;
 };
 
+// What a request of a trace may count, of input and of output.
+struct TraceLimits {
+  uint64_t least_tokens = 0;
+  uint64_t most_tokens = uint64_t{1} << 40;
+};
+
 // One JSON object a line: timestamp (ms), input_length, output_length, hash_ids; other keys are ignored, and so are
-// empty lines. kInvalid with the line number for anything that breaks the invariant.
-Result<Trace> ParseTrace(std::string_view text, uint32_t block_tokens);
+// empty lines. kInvalid with the line number for anything that breaks the invariant or the limits.
+Result<Trace> ParseTrace(std::string_view text, uint32_t block_tokens, const TraceLimits& limits = {});
 
 // The same text back.
 std::string FormatTrace(const Trace& trace);

@@ -4,10 +4,12 @@
 // Invariant: the same name and options give the same trace on one build; what Trace promises holds.
 // Cost:      linear in the blocks of the trace.
 //
-// chat    people talk: a few shared system prompts, think times about two minutes, the longer a talk the likelier it
-// goes on agent   programs talk: a long shared tool prompt, many steps, one or two seconds between most of them rag
-// questions about documents that some ask about far more than others (Zipf); the document comes before the question
-// scan    chat, and now and then a burst of long prompts that never come back
+// chat:  people talk: a few shared system prompts, think times about two minutes; the longer a talk, the likelier it
+//        goes on.
+// agent: programs talk: a long shared tool prompt, many steps, one or two seconds between most of them.
+// rag:   questions about documents, some of them asked about far more than others (Zipf); the document comes before
+//        the question.
+// scan:  chat, and now and then a burst of long prompts that never come back.
 #pragma once
 
 #include <cstdint>

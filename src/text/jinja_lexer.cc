@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/hex.h"
 #include "base/utf8.h"
 #include "text/jinja_unicode.h"
 
@@ -15,13 +16,6 @@ namespace cachalot::text::jinja {
 namespace {
 
 bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
-
-int HexValue(char c) {
-  if (IsAsciiDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::string NormalizeNewlines(std::string_view source) {
   std::string out;

@@ -1,8 +1,9 @@
 // WeightPass reads every byte of a model file's tensors once: hashes it for the fingerprint, packs it for the kernels,
-// and gives the file's pages back, so that at no time much more than one copy of the weights is in memory. Threads: one
-// caller; a window's work is divided among the pool's threads. Ownership: borrows file and pool. Invariant: after
-// Finish every tensor was read, whether it was packed or not. Cost:      linear in the file's bytes; what is resident
-// of the file stays below a few windows.
+// and gives the file's pages back, so that at no time much more than one copy of the weights is in memory.
+// Threads:   one caller; a window's work is divided among the pool's threads.
+// Ownership: borrows file and pool.
+// Invariant: after Finish every tensor was read, whether it was packed or not.
+// Cost:      linear in the file's bytes; what is resident of the file stays below a few windows.
 #pragma once
 
 #include <cstdint>
