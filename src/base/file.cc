@@ -49,8 +49,9 @@ Status WriteAll(int fd, std::string_view contents) {
   return OkStatus();
 }
 
-Status WriteAndSync(const std::string& path, std::string_view contents) {
-  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+Status WriteAndSync(const std::string& path, std::string_view contents, FileAccess access) {
+  const mode_t mode = access == FileAccess::kOwnerOnly ? 0600 : 0644;
+  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!fd.ok()) return OpenFailed(path, errno);
   CACHALOT_RETURN_IF_ERROR(WriteAll(fd.get(), contents).Annotate("cannot write " + path));
   if (::fsync(fd.get()) != 0) return Unavailable(fmt::format("cannot sync {}: {}", path, ErrnoText(errno)));
@@ -133,10 +134,10 @@ Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
   }
 }
 
-Status WriteFileAtomically(const std::string& path, std::string_view contents) {
+Status WriteFileAtomically(const std::string& path, std::string_view contents, FileAccess access) {
   static std::atomic<uint64_t> next{0};
   const std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
-  Status written = WriteAndSync(temporary, contents);
+  Status written = WriteAndSync(temporary, contents, access);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     written = Unavailable(fmt::format("cannot rename {} to {}: {}", temporary, path, ErrnoText(errno)));
   }

@@ -41,8 +41,11 @@ class MappedFile {
 // The whole file, if it holds at most `limit_bytes`. kInvalid when larger.
 Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes);
 
+enum class FileAccess : uint8_t { kEverybodyReads, kOwnerOnly };
+
 // Writes to a temporary name in the same folder, then renames: old or new, never mixed.
-Status WriteFileAtomically(const std::string& path, std::string_view contents);
+Status WriteFileAtomically(const std::string& path, std::string_view contents,
+                           FileAccess access = FileAccess::kEverybodyReads);
 
 // The value of an environment variable, or `fallback`.
 std::string GetEnv(const char* name, const std::string& fallback);

@@ -11,6 +11,12 @@
 #include <span>
 #include <string_view>
 
+#include "base/age_counts.h"
+#include "base/hit_account.h"
+#include "base/kv_ledger.h"
+#include "base/kv_pressure.h"
+#include "base/step_curve.h"
+
 namespace cachalot {
 
 enum class Counter : uint16_t {
@@ -24,6 +30,15 @@ enum class Counter : uint16_t {
   kTokensRecomputed,
   kPreemptions,
   kKvSlotsEvicted,
+  kKvSlotsExpired,
+  kKvSlotsScrubbed,
+  kPins,
+  kPromptTokensByClass,
+  kShadowHitTokens,
+  kTokensComputed,
+  kRefaultTokens,
+  kKvPressureTime,
+  kKvLimitDecreases,
 };
 
 enum class Gauge : uint16_t {
@@ -33,9 +48,21 @@ enum class Gauge : uint16_t {
   kKvFreeSlots,
   kKvPromisedSlots,
   kKvBytes,
+  kStepCost,
   kOpenConnections,
   kKvIdleSlots,
   kAwaitingRequests,
+  kCappedRequests,
+  kWaitingTenants,
+  kKvPinnedSlots,
+  kKvLedgerBytes,
+  kKvSharedBytes,
+  kKvPressureSome,
+  kKvPressureFull,
+  kRefaultShare,
+  kOutsideRequests,
+  kKvTakenSlots,
+  kKvTakenSlotsLimit,
 };
 
 enum class Histogram : uint16_t {
@@ -43,8 +70,12 @@ enum class Histogram : uint16_t {
   kInterTokenTime,
   kRequestTime,
   kStepTime,
+  kStepTimeRatio,
   kPromptTokens,
   kOutputTokens,
+  kKvBlockLifetime,
+  kKvBlockIdleTime,
+  kKvBlockReuseGap,
 };
 
 // A label takes one of a closed list of values; the last of them also stands for all that are not listed.
@@ -65,9 +96,15 @@ struct MetricRow {
 
 namespace metric_values {
 inline constexpr std::array<std::string_view, 5> kOutcomes = {"stop", "length", "cancelled", "rejected", "error"};
+inline constexpr std::array<std::string_view, 3> kPinOutcomes = {"whole", "shortened", "refused"};
 inline constexpr std::array<std::string_view, 10> kHttpStatuses = {"200", "400", "404", "405", "408",
                                                                    "413", "429", "500", "503", "other"};
+// Without "salt", which the last one stands for: what other tenants have is not to be read here.
+inline constexpr std::array<std::string_view, 10> kTokenClasses = {
+    "shared", "own", "asked", "granularity", "capacity", "expired", "cleared", "off", "rendering", "new"};
 inline constexpr double kSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600};
+inline constexpr std::array<std::string_view, 2> kPressureLevels = {"some", "full"};
+inline constexpr double kRatios[] = {.25, .5, .75, .9, .95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10};
 inline constexpr double kTokens[] = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
 }  // namespace metric_values
 
@@ -96,7 +133,37 @@ inline constexpr std::array kCounters = {
     MetricRow<Counter>{Counter::kPreemptions, "cachalot_preemptions_total", "",
                        "Times that a running request gave way to others."},
     MetricRow<Counter>{Counter::kKvSlotsEvicted, "cachalot_kv_evicted_slots_total", "slots",
-                       "Slots whose block left, to make room or because /v1/kv/clear was called."},
+                       "Slots whose block left: to make room, past its TTL, or because /v1/kv/clear was called."},
+    MetricRow<Counter>{Counter::kKvSlotsExpired, "cachalot_kv_expired_slots_total", "slots",
+                       "Slots whose block left because its TTL had passed."},
+    MetricRow<Counter>{Counter::kKvSlotsScrubbed, "cachalot_kv_scrubbed_slots_total", "slots",
+                       "Slots that were overwritten once they were free."},
+    MetricRow<Counter>{Counter::kPins,
+                       "cachalot_kv_pins_total",
+                       "",
+                       "Pins that clients asked for, by how much of them there was room for.",
+                       {"outcome", metric_values::kPinOutcomes}},
+    MetricRow<Counter>{Counter::kPromptTokensByClass,
+                       "cachalot_prompt_tokens_by_class_total",
+                       "tokens",
+                       "Prompt tokens, by whether they were found, or why not.",
+                       {"class", metric_values::kTokenClasses}},
+    MetricRow<Counter>{Counter::kShadowHitTokens,
+                       "cachalot_shadow_hit_tokens_total",
+                       "tokens",
+                       "Prompt tokens that an LRU cache of so many times the pool would have had.",
+                       {"capacity", kShadowNames}},
+    MetricRow<Counter>{Counter::kTokensComputed, "cachalot_computed_tokens_total", "tokens",
+                       "Rows that went through the model, of prompts and of generated tokens."},
+    MetricRow<Counter>{Counter::kRefaultTokens, "cachalot_refault_tokens_total", "tokens",
+                       "Of them, those computed again because others had needed the room not long before."},
+    MetricRow<Counter>{Counter::kKvPressureTime,
+                       "cachalot_kv_pressure_microseconds_total",
+                       "microseconds",
+                       "Time in which some requests waited for KV, or all that were there got nowhere for want of it.",
+                       {"level", metric_values::kPressureLevels}},
+    MetricRow<Counter>{Counter::kKvLimitDecreases, "cachalot_kv_limit_decreases_total", "",
+                       "Times that thrash control let fewer conversations take part."},
 };
 
 inline constexpr std::array kGauges = {
@@ -107,11 +174,45 @@ inline constexpr std::array kGauges = {
     MetricRow<Gauge>{Gauge::kKvPromisedSlots, "cachalot_kv_promised_slots", "",
                      "Free slots promised to running sequences."},
     MetricRow<Gauge>{Gauge::kKvBytes, "cachalot_kv_bytes", "bytes", "Bytes claimed for KV at start."},
+    MetricRow<Gauge>{Gauge::kStepCost,
+                     "cachalot_step_cost_seconds",
+                     "seconds",
+                     "What a step costs as learnt: itself, per row, per position that a row sees, per row of logits.",
+                     {"term", kStepTerms}},
     MetricRow<Gauge>{Gauge::kOpenConnections, "cachalot_open_connections", "", "Open client connections."},
     MetricRow<Gauge>{Gauge::kKvIdleSlots, "cachalot_kv_idle_slots", "",
                      "Slots kept for later requests only; free as soon as they are needed."},
     MetricRow<Gauge>{Gauge::kAwaitingRequests, "cachalot_awaiting_requests", "",
                      "Requests in the queue that wait for a running one to compute what they share with it."},
+    MetricRow<Gauge>{Gauge::kCappedRequests, "cachalot_capped_requests", "",
+                     "Requests in the queue whose tenant runs all that it may."},
+    MetricRow<Gauge>{Gauge::kWaitingTenants, "cachalot_waiting_tenants", "", "Tenants with requests in the queue."},
+    MetricRow<Gauge>{Gauge::kKvPinnedSlots, "cachalot_kv_pinned_slots", "", "Slots of the pin budget that are taken."},
+    MetricRow<Gauge>{Gauge::kKvLedgerBytes,
+                     "cachalot_kv_ledger_bytes",
+                     "bytes",
+                     "What the bytes of the KV pool are used for.",
+                     {"part", kLedgerParts}},
+    MetricRow<Gauge>{Gauge::kKvSharedBytes, "cachalot_kv_shared_bytes", "bytes",
+                     "Live bytes that more than one sequence reads."},
+    MetricRow<Gauge>{Gauge::kKvPressureSome,
+                     "cachalot_kv_pressure_some",
+                     "",
+                     "Share of the last seconds in which some requests waited for KV.",
+                     {"seconds", kPressureNames}},
+    MetricRow<Gauge>{Gauge::kKvPressureFull,
+                     "cachalot_kv_pressure_full",
+                     "",
+                     "Share of the last seconds in which all requests waited for KV or computed what was lost.",
+                     {"seconds", kPressureNames}},
+    MetricRow<Gauge>{Gauge::kRefaultShare, "cachalot_refault_share", "",
+                     "Share of refaults in what was computed in the last minute."},
+    MetricRow<Gauge>{Gauge::kOutsideRequests, "cachalot_outside_requests", "",
+                     "Requests in the queue whose conversation may not take part yet."},
+    MetricRow<Gauge>{Gauge::kKvTakenSlots, "cachalot_kv_taken_slots", "",
+                     "Slots that the conversations that take part would fill together."},
+    MetricRow<Gauge>{Gauge::kKvTakenSlotsLimit, "cachalot_kv_taken_slots_limit", "",
+                     "What thrash control lets them fill; 0 without a limit."},
 };
 
 inline constexpr std::array kHistograms = {
@@ -139,6 +240,12 @@ inline constexpr std::array kHistograms = {
                          "Duration of an engine step.",
                          {},
                          metric_values::kSeconds},
+    MetricRow<Histogram>{Histogram::kStepTimeRatio,
+                         "cachalot_step_time_ratio",
+                         "",
+                         "Duration of an engine step over what was predicted.",
+                         {},
+                         metric_values::kRatios},
     MetricRow<Histogram>{Histogram::kPromptTokens,
                          "cachalot_prompt_tokens",
                          "tokens",
@@ -151,6 +258,24 @@ inline constexpr std::array kHistograms = {
                          "Output length of a choice.",
                          {},
                          metric_values::kTokens},
+    MetricRow<Histogram>{Histogram::kKvBlockLifetime,
+                         "cachalot_kv_block_lifetime_seconds",
+                         "seconds",
+                         "How long an evicted block had been there.",
+                         {},
+                         kAgeBounds},
+    MetricRow<Histogram>{Histogram::kKvBlockIdleTime,
+                         "cachalot_kv_block_idle_seconds",
+                         "seconds",
+                         "How long an evicted block had not been used.",
+                         {},
+                         kAgeBounds},
+    MetricRow<Histogram>{Histogram::kKvBlockReuseGap,
+                         "cachalot_kv_block_reuse_gap_seconds",
+                         "seconds",
+                         "Between two uses of a block.",
+                         {},
+                         kAgeBounds},
 };
 
 namespace metric_values {
@@ -162,9 +287,9 @@ constexpr bool EachRowIsAtItsId(const auto& rows) {
 }
 }  // namespace metric_values
 
-static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kKvSlotsEvicted) + 1);
-static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kAwaitingRequests) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kKvLimitDecreases) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kKvTakenSlotsLimit) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kHistograms) &&
-              kHistograms.size() == size_t(Histogram::kOutputTokens) + 1);
+              kHistograms.size() == size_t(Histogram::kKvBlockReuseGap) + 1);
 
 }  // namespace cachalot

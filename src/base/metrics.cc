@@ -1,6 +1,7 @@
 #include "base/metrics.h"
 
 #include <prometheus/counter.h>
+#include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
@@ -24,26 +25,32 @@ auto& Register(Builder builder, const Row& row, prometheus::Registry* registry) 
   return builder.Name(std::string(row.name)).Help(std::string(row.help)).Register(*registry);
 }
 
+// One series per value of the label.
+template <class T>
+std::vector<T*> SeriesOf(prometheus::Family<T>& family, const MetricLabel& label) {
+  std::vector<T*> series;
+  for (const std::string_view value : label.values) {
+    series.push_back(&family.Add({{std::string(label.name), std::string(value)}}));
+  }
+  if (series.empty()) series.push_back(&family.Add({}));
+  return series;
+}
+
 }  // namespace
 
 struct Metrics::State {
   prometheus::Registry registry;
   std::vector<std::vector<prometheus::Counter*>> counters;  // [id][label value]
-  std::vector<prometheus::Gauge*> gauges;
+  std::vector<std::vector<prometheus::Gauge*>> gauges;      // [id][label value]
   std::vector<prometheus::Histogram*> histograms;
 };
 
 Metrics::Metrics() : state_(std::make_unique<State>()) {
   for (const auto& row : kCounters) {
-    auto& family = Register(prometheus::BuildCounter(), row, &state_->registry);
-    std::vector<prometheus::Counter*>& series = state_->counters.emplace_back();
-    for (const std::string_view value : row.label.values) {
-      series.push_back(&family.Add({{std::string(row.label.name), std::string(value)}}));
-    }
-    if (series.empty()) series.push_back(&family.Add({}));
+    state_->counters.push_back(SeriesOf(Register(prometheus::BuildCounter(), row, &state_->registry), row.label));
   }
   for (const auto& row : kGauges) {
-    state_->gauges.push_back(&Register(prometheus::BuildGauge(), row, &state_->registry).Add({}));
+    state_->gauges.push_back(SeriesOf(Register(prometheus::BuildGauge(), row, &state_->registry), row.label));
   }
   for (const auto& row : kHistograms) {
     const prometheus::Histogram::BucketBoundaries bounds(row.buckets.begin(), row.buckets.end());
@@ -58,10 +65,17 @@ void Metrics::Add(Counter counter, uint64_t amount, std::string_view label_value
   state_->counters[id][LabelIndex(kCounters[id].label, label_value)]->Increment(static_cast<double>(amount));
 }
 
-void Metrics::Set(Gauge gauge, double value) { state_->gauges[static_cast<size_t>(gauge)]->Set(value); }
+void Metrics::Set(Gauge gauge, double value, std::string_view label_value) {
+  const size_t id = static_cast<size_t>(gauge);
+  state_->gauges[id][LabelIndex(kGauges[id].label, label_value)]->Set(value);
+}
 
 void Metrics::Observe(Histogram histogram, double value) {
   state_->histograms[static_cast<size_t>(histogram)]->Observe(value);
+}
+
+void Metrics::ObserveMany(Histogram histogram, std::span<const uint64_t> counts, double sum) {
+  state_->histograms[static_cast<size_t>(histogram)]->ObserveMultiple({counts.begin(), counts.end()}, sum);
 }
 
 std::string Metrics::Exposition() const { return prometheus::TextSerializer().Serialize(state_->registry.Collect()); }

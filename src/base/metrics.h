@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,10 +22,12 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // `label_value` of a counter without a label is ignored.
+  // `label_value` of a metric without a label is ignored.
   void Add(Counter counter, uint64_t amount = 1, std::string_view label_value = {});
-  void Set(Gauge gauge, double value);
+  void Set(Gauge gauge, double value, std::string_view label_value = {});
   void Observe(Histogram histogram, double value);
+  // Many values at once: how many fell into each bucket, the one past all bounds last, and their sum.
+  void ObserveMany(Histogram histogram, std::span<const uint64_t> counts, double sum);
 
   // The text format that Prometheus scrapes, version 0.0.4.
   std::string Exposition() const;

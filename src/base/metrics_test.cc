@@ -33,16 +33,27 @@ TEST(Metrics, UpdatesShowInTheExposition) {
   metrics.Add(Counter::kHttpResponses, 2, "429");
   metrics.Set(Gauge::kKvFreeSlots, 7);
   metrics.Set(Gauge::kKvFreeSlots, 5);
+  metrics.Set(Gauge::kStepCost, 0.25, "row");
   metrics.Observe(Histogram::kPromptTokens, 5);
   metrics.Observe(Histogram::kPromptTokens, 16);
+  std::vector<uint64_t> ages(kAgeBounds.size() + 1);
+  ages[2] = 3;
+  ages.back() = 1;
+  metrics.ObserveMany(Histogram::kKvBlockIdleTime, ages, 1000001.5);
   const std::string text = metrics.Exposition();
   EXPECT_THAT(text, HasSubstr("cachalot_steps_total 1\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_generated_tokens_total 42\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_http_responses_total{status=\"429\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_kv_free_slots 5\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_step_cost_seconds{term=\"row\"} 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_step_cost_seconds{term=\"step\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_prompt_tokens_bucket{le=\"4\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_prompt_tokens_bucket{le=\"16\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_prompt_tokens_sum 21\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_kv_block_idle_seconds_bucket{le=\"0.1\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_kv_block_idle_seconds_bucket{le=\"1\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_kv_block_idle_seconds_bucket{le=\"86400\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("cachalot_kv_block_idle_seconds_count 4\n"));
   EXPECT_THAT(text, HasSubstr("cachalot_prompt_tokens_count 2\n"));
 }
 

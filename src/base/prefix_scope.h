@@ -26,6 +26,11 @@ struct PrefixScope {
   uint64_t public_tokens = 0;
 };
 
+// Of a block that ends after so many tokens.
+inline CacheSalt SaltAt(const PrefixScope& scope, uint64_t end) {
+  return end <= scope.public_tokens ? CacheSalt{} : scope.salt;
+}
+
 // Tokens that `a` and `b` begin with alike.
 inline uint32_t CommonTokens(std::span<const TokenId> a, std::span<const TokenId> b) {
   return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());

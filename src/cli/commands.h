@@ -21,6 +21,7 @@ Status FetchCommand(const Arguments& arguments);
 Status InspectCommand(const Arguments& arguments);
 Status TokenizeCommand(const Arguments& arguments);
 Status PerplexityCommand(const Arguments& arguments);
+Status CalibrateCommand(const Arguments& arguments);
 Status BenchCommand(const Arguments& arguments);
 Status ReplayCommand(const Arguments& arguments);
 Status BenchServeCommand(const Arguments& arguments);

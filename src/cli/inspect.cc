@@ -11,6 +11,8 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/model_identity.h"
+#include "exec/numerics.h"
 #include "model/fetch.h"
 #include "model/fingerprint.h"
 #include "model/gguf.h"
@@ -49,7 +51,7 @@ std::string WindowText(const model::ModelSpec& spec) {
   return out;
 }
 
-Status PrintSpec(const model::GgufFile& file) {
+Status PrintSpec(const model::GgufFile& file, const Digest& fingerprint, const Digest& tokenizer) {
   CACHALOT_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::ReadModelSpec(file));
   CACHALOT_RETURN_IF_ERROR([&] {
     const Result<model::Weights> weights = model::BindWeights(file, spec);
@@ -59,6 +61,9 @@ Status PrintSpec(const model::GgufFile& file) {
   for (const model::LayerSpec& layer : spec.layer) {
     shape.layers.push_back({spec.kv_heads, spec.head_dim, spec.head_dim, layer.window});
   }
+  CACHALOT_ASSIGN_OR_RETURN(const KvLayout layout, PlanKvLayout(shape, spec.context_tokens));
+  const Digest identity = ModelIdentity(fingerprint, tokenizer, spec, layout, exec::kCpuNumericsId);
+  fmt::print("identity       {} (of KV in f16, blocks of {} tokens)\n", HexOf(identity), shape.block_tokens);
   fmt::print("architecture   {}{}{}\n", spec.architecture, spec.name.empty() ? "" : ", ", spec.name);
   fmt::print("layers         {} ({})\n", spec.layers, WindowText(spec));
   fmt::print("width          {}, feed-forward {}\n", spec.width, spec.ffn_width);
@@ -101,15 +106,16 @@ Status InspectCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const std::string path, model::ResolveModel(name, model::DefaultFetchOptions()));
   CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(path));
   fmt::print("file           {} ({}, GGUF v{})\n", path, FormatBytes(file.file_bytes()), file.version());
-  fmt::print("fingerprint    {}\n", HexOf(model::ModelFingerprint(file)));
-  fmt::print("tokenizer      {}\n", HexOf(model::TokenizerFingerprint(file)));
   PrintTensors(file, tensors);
   if (metadata) {
     for (const model::GgufFile::Entry& entry : file.metadata()) {
       fmt::print("  {} = {}\n", entry.key, std::visit(ValueText{}, entry.value));
     }
   }
-  return PrintSpec(file);
+  const Digest fingerprint = model::ModelFingerprint(file), tokenizer = model::TokenizerFingerprint(file);
+  fmt::print("fingerprint    {}\n", HexOf(fingerprint));
+  fmt::print("tokenizer      {}\n", HexOf(tokenizer));
+  return PrintSpec(file, fingerprint, tokenizer);
 }
 
 }  // namespace cachalot::cli

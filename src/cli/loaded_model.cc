@@ -10,11 +10,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory_info.h"
+#include "cli/calibration.h"
+#include "cli/model_identity.h"
 #include "cli/terminal.h"
 #include "exec/cpu/cpu_executor.h"
 #include "kernels/kernel_table.h"
 #include "model/catalogue.h"
 #include "model/fetch.h"
+#include "model/fingerprint.h"
 #include "model/gguf.h"
 
 namespace cachalot::cli {
@@ -72,7 +75,12 @@ Status LoadFile(const ModelOptions& options, LoadedModel* model) {
   CACHALOT_RETURN_IF_ERROR(CheckFits(file, options.reference, model->available_bytes));
   CACHALOT_ASSIGN_OR_RETURN(model->tokenizer, text::Tokenizer::Create(file));
   CACHALOT_RETURN_IF_ERROR(ReadChatTemplate(file, model));
-  return LoadWeights(file, options, model);
+  CACHALOT_RETURN_IF_ERROR(LoadWeights(file, options, model));
+  const exec::CpuModel& weights = *model->weights;
+  model->tokenizer_fingerprint = model::TokenizerFingerprint(file);
+  model->identity = ModelIdentity(weights.fingerprint(), model->tokenizer_fingerprint, weights.spec(), weights.layout(),
+                                  weights.numerics_id());
+  return OkStatus();
 }
 
 uint64_t SlotsOf(std::span<const KvNeed> needs, const kv::KvGeometry& geometry, uint64_t context_tokens,
@@ -121,7 +129,15 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   model->executor =
       exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
   model->sampler.emplace(*model->kernels);
-  model->engine = std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler);
+  engine::ModelFacts facts{.identity = model->identity};
+  const cost::CalibrationKey key = CalibrationKeyOf(*model);
+  if (options.calibration.empty()) {
+    facts.step_curve = FindCalibration(key);
+  } else {
+    CACHALOT_ASSIGN_OR_RETURN(facts.step_curve, ReadCalibration(options.calibration, key));
+  }
+  model->engine =
+      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler, facts);
   return OkStatus();
 }
 
@@ -156,6 +172,14 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, cons
   CACHALOT_RETURN_IF_ERROR(PlanMemory(options, engine, needs, model.get()));
   CACHALOT_RETURN_IF_ERROR(MakeEngine(options, engine, model.get()));
   return model;
+}
+
+cost::CalibrationKey CalibrationKeyOf(const LoadedModel& model) {
+  return {.model = HexOf(model.weights->fingerprint()),
+          .numerics = model.weights->numerics_id(),
+          .isa = std::string(model.kernels->isa),
+          .threads = static_cast<uint32_t>(model.pool->thread_count()),
+          .kv_type = KvTypeName(model.weights->layout().shape.type)};
 }
 
 std::string StartTable(const LoadedModel& model) {

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "cli/model_options.h"
+#include "cost/calibration_profile.h"
 #include "engine/engine.h"
 #include "exec/cpu/cpu_model.h"
 #include "exec/device_memory.h"
@@ -31,7 +32,8 @@ namespace cachalot::cli {
 struct LoadedModel {
   std::string path;
   std::string name;  // for clients: the catalogue's, or the file's without folder and ending
-  Digest fingerprint{};
+  Digest tokenizer_fingerprint{};
+  Digest identity{};  // of its KV
   std::unique_ptr<const text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplate> chat_template;
   std::string template_problem;  // why the file's chat template cannot be used; empty when it can or has none
@@ -61,6 +63,8 @@ struct KvNeed {
 // takes, in the place of --kv-memory; options.context must hold each.
 Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, const engine::EngineOptions& engine,
                                                std::span<const KvNeed> needs = {});
+
+cost::CalibrationKey CalibrationKeyOf(const LoadedModel& model);
 
 // Weights, activation peak, KV budget and what that holds, as a table.
 std::string StartTable(const LoadedModel& model);

@@ -22,6 +22,7 @@ constexpr Command kCommands[] = {
     {"serve", cachalot::cli::ServeCommand, "serve a model over the OpenAI API"},
     {"run", cachalot::cli::RunCommand, "chat in the terminal, or answer once with -p"},
     {"bench", cachalot::cli::BenchCommand, "measure prefill, decode, depth and concurrency"},
+    {"calibrate", cachalot::cli::CalibrateCommand, "measure what steps cost, for serve and run to begin with"},
     {"replay", cachalot::cli::ReplayCommand, "replay a request trace through an eviction policy"},
     {"perplexity", cachalot::cli::PerplexityCommand, "perplexity of a model on a text file"},
     {"tokenize", cachalot::cli::TokenizeCommand, "token ids of a text"},

@@ -22,6 +22,7 @@ struct ModelOptions {
   std::string kv_type = "f16";
   uint32_t block_tokens = 16;
   std::string device = "cpu";
+  std::string calibration;
   template <class F>
   void Visit(F&& f) {
     f("threads", threads, "Compute threads; 0: one per usable processor.");
@@ -34,6 +35,9 @@ struct ModelOptions {
       "available.");
     f("kv-type", kv_type, "Element type of the KV cache: f32, f16 or bf16.");
     f("block-tokens", block_tokens, "Tokens per KV block, a multiple of 16.");
+    f("calibration", calibration,
+      "File with the cost of steps that `cachalot calibrate` measured. The default is the one in the cache folder, if "
+      "there is one for this model, kernels, threads and KV type.");
     f("device", device, "Where the KV cache lies: cpu, or simlink (a separate arena behind a simulated link).");
   }
 };

@@ -26,6 +26,7 @@ struct ReplayOptions {
   uint32_t block_tokens = 512;
   uint64_t ghosts_per_block = sim::BlockReplayOptions{}.ghosts_per_block;
   uint64_t warm_up_requests = 0;
+  double positions_per_row = 0;
   bool leaves_only = true;
   std::string workload;
   uint64_t seed = 1;
@@ -41,6 +42,8 @@ struct ReplayOptions {
     f("block-tokens", block_tokens, "Tokens per block of the trace.");
     f("ghosts-per-block", ghosts_per_block, "Evicted blocks that are remembered, per block of capacity.");
     f("warm-up-requests", warm_up_requests, "Requests at the beginning that are not counted.");
+    f("positions-per-row", positions_per_row,
+      "Positions to which attention costs as much as the rest of a row; 0: all blocks cost alike.");
     f("leaves-only", leaves_only, "A block goes only when none that follows it is there, as in the server.");
     f("workload", workload,
       fmt::format("Instead of TRACE, generated requests: {}.", fmt::join(sim::WorkloadNames(), ", ")));
@@ -80,6 +83,7 @@ void PrintJson(const ReplayOptions& options, const sim::BlockReplayResult& resul
   w.Key("input_tokens").UInt(result.input_tokens);
   w.Key("hit_tokens").UInt(result.hit_tokens);
   w.Key("token_hit_rate").Double(result.TokenHitRate());
+  w.Key("saved_work_rate").Double(result.SavedWorkRate());
   w.Key("inserted_blocks").UInt(result.inserted_blocks);
   w.Key("evicted_blocks").UInt(result.evicted_blocks);
   w.EndObject();
@@ -92,6 +96,7 @@ void PrintText(const sim::BlockReplayResult& result) {
              result.BlockHitRate());
   fmt::print("tokens     {}, hit {} ({:.4f})\n", FormatCount(result.input_tokens), FormatCount(result.hit_tokens),
              result.TokenHitRate());
+  fmt::print("work       {:.4f} of it saved\n", result.SavedWorkRate());
   fmt::print("evicted    {} of {} inserted blocks\n", FormatCount(result.evicted_blocks),
              FormatCount(result.inserted_blocks));
 }
@@ -116,6 +121,7 @@ Status ReplayCommand(const Arguments& arguments) {
                                                       .capacity_blocks = options.capacity_blocks,
                                                       .ghosts_per_block = options.ghosts_per_block,
                                                       .warm_up_requests = options.warm_up_requests,
+                                                      .positions_per_row = options.positions_per_row,
                                                       .leaves_only = options.leaves_only}));
   if (options.json) {
     PrintJson(options, result);

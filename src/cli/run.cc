@@ -124,8 +124,9 @@ class Chat {
     input.arrivals.push_back(std::move(request));
     for (;;) {
       if (Interrupted()) input.cancels.push_back(id);
-      input.now = model_.clock.Now();
+      const Nanos begin = input.now = model_.clock.Now();
       const engine::StepOutput output = model_.engine->Step(std::exchange(input, {}));
+      input.last_duration = model_.clock.Now() - begin;
       if (!output.rejections.empty()) return Invalid(output.rejections.front().message);
       for (const engine::TokenEvent& event : output.tokens) {
         if (!std::ranges::binary_search(ends, event.token.token)) show(decoder.Push(event.token.token));

@@ -43,7 +43,8 @@ struct ServeOptions {
     f("chat-template", chat_template, "File with a Jinja chat template to use instead of the model's own.");
     f("api-key", api_key, "Clients must send this as a bearer token; or set CACHALOT_API_KEY.");
     f("api-keys", api_keys,
-      "File with one key per line: a tenant's name and the key's SHA-256, which `printf %s KEY | sha256sum` prints.");
+      "File with one key per line: a tenant's name, the key's SHA-256, which `printf %s KEY | sha256sum` prints, and "
+      "its terms, such as weight=2 tenant-sequences=8.");
     f("admin-key", admin_key, "Key of the paths under /v1/kv, which are absent without it; or set CACHALOT_ADMIN_KEY.");
     f("public-prefix", public_prefix,
       "Files, separated by commas, with beginnings of prompts (system messages) whose KV all tenants share.");
@@ -86,11 +87,11 @@ class SignalThread {
   std::thread thread_;
 };
 
-Result<server::ApiKeys> KeysOf(const ServeOptions& options) {
-  server::ApiKeys keys;
+Result<server::ApiKeys> KeysOf(const ServeOptions& options, const TenantTerms& terms) {
+  server::ApiKeys keys(terms);
   if (!options.api_keys.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.api_keys, kMaxKeyFileBytes));
-    CACHALOT_ASSIGN_OR_RETURN(keys, server::ApiKeys::Parse(text, options.api_keys));
+    CACHALOT_ASSIGN_OR_RETURN(keys, server::ApiKeys::Parse(text, options.api_keys, terms));
   }
   const auto given = [](const std::string& flag, const char* variable) {
     return flag.empty() ? GetEnv(variable, "") : flag;
@@ -111,12 +112,12 @@ Result<std::vector<std::string>> PublicTextsOf(const ServeOptions& options) {
   return texts;
 }
 
-server::ServedModel ServedModelOf(const LoadedModel& model) {
+server::ServedModel ServedModelOf(const LoadedModel& model, double pin_budget) {
   server::ServedModel served;
   served.names = {model.name};
   served.fingerprint = "fp_" + HexOf(model.weights->fingerprint()).substr(0, 12);
   served.context_tokens = static_cast<uint32_t>(model.weights->context_tokens());
-  served.pool_tokens = model.budget.tokens;
+  served.pool_tokens = static_cast<uint64_t>((1 - pin_budget) * static_cast<double>(model.budget.tokens));
   served.tokenizer = model.tokenizer.get();
   for (TokenId id = 0; id < served.tokenizer->vocabulary_size(); ++id) {
     served.longest_token_bytes = std::max(served.longest_token_bytes, served.tokenizer->TokenBytes(id, true).size());
@@ -144,7 +145,8 @@ Status ServeCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
   SetLogLevel(level);
 
-  CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options, engine_options.terms));
+  engine_options.tenants = keys.AllTerms();
   CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> public_texts, PublicTextsOf(options));
 
   SignalThread::BlockSignals();
@@ -161,7 +163,7 @@ Status ServeCommand(const Arguments& arguments) {
   Metrics metrics;
   metrics.Set(Gauge::kKvBytes, static_cast<double>(model->memory->slot_bytes() * model->memory->slots()));
   server::EngineGenerator generator(*model->engine, model->clock);
-  server::Server server(server_options, {.model = ServedModelOf(*model),
+  server::Server server(server_options, {.model = ServedModelOf(*model, engine_options.pin_budget),
                                          .generator = generator,
                                          .clock = model->clock,
                                          .metrics = metrics,

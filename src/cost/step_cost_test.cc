@@ -9,7 +9,7 @@
 namespace cachalot::cost {
 namespace {
 
-constexpr StepCost::Coefficients kTruth = {2e-3, 3e-4, 5e-9, 1e-9, 4e-4};
+constexpr StepCurve kTruth = {2e-3, 3e-4, 5e-9, 1e-9, 4e-4};
 
 double Seconds(const StepWork& work) {
   return kTruth[0] + kTruth[1] * static_cast<double>(work.rows) + kTruth[2] * static_cast<double>(work.visible_full) +
@@ -35,7 +35,7 @@ TEST(StepCost, LearnsTheCurveThroughNoise) {
     const StepWork work = AnyStep(random);
     EXPECT_NEAR(cost.Predict(work) / Seconds(work), 1, 0.03);
   }
-  EXPECT_NEAR(cost.coefficients()[1] / kTruth[1], 1, 0.05);
+  EXPECT_NEAR(cost.curve()[1] / kTruth[1], 1, 0.05);
 }
 
 TEST(StepCost, AStepThatWasHeldUpTeachesLittle) {
@@ -48,6 +48,64 @@ TEST(StepCost, AStepThatWasHeldUpTeachesLittle) {
   }
   const StepWork work = AnyStep(random);
   EXPECT_NEAR(cost.Predict(work) / Seconds(work), 1, 0.1);
+}
+
+TEST(StepCost, WhatIsLearntOfSmallStepsIsNotLostInTheNoiseOfLargeOnes) {
+  StepCost cost;
+  SplitMix64 random(5);
+  const StepWork decode{.rows = 1, .visible_full = 200, .logit_rows = 1};
+  const StepWork prefill{.rows = 512, .visible_full = 512 * 2000, .logit_rows = 1};
+  for (int i = 0; i < 4000; ++i) {
+    const StepWork& work = i % 2 == 0 ? decode : prefill;
+    cost.Observe(work, Seconds(work) * (0.8 + 0.4 * random.Uniform()));
+  }
+  EXPECT_NEAR(cost.Predict(decode) / Seconds(decode), 1, 0.05);
+  EXPECT_NEAR(cost.Predict(prefill) / Seconds(prefill), 1, 0.05);
+}
+
+TEST(StepCost, PredictsTheMeanOfAnUnsteadyMachine) {
+  StepCost cost;
+  SplitMix64 random(6);
+  for (int i = 0; i < 4000; ++i) {
+    const StepWork work = AnyStep(random);
+    cost.Observe(work, Seconds(work) * (1 + random.Uniform()));
+  }
+  double ratio = 0;
+  for (int i = 0; i < 100; ++i) {
+    const StepWork work = AnyStep(random);
+    ratio += cost.Predict(work) / Seconds(work) / 100;
+  }
+  EXPECT_NEAR(ratio, 1.5, 0.1);
+}
+
+TEST(StepCost, ANewKindOfStepIsBelievedAfterALongTimeOfOthers) {
+  StepCost cost;
+  for (int i = 0; i < 5000; ++i) {
+    const StepWork decode{.rows = 1, .visible_full = 100 + static_cast<uint64_t>(i), .logit_rows = 1};
+    cost.Observe(decode, Seconds(decode));
+  }
+  const StepWork prefill{.rows = 512, .visible_full = 512 * 256, .logit_rows = 1};
+  for (int i = 0; i < 3; ++i) cost.Observe(prefill, Seconds(prefill));
+  EXPECT_NEAR(cost.Predict(prefill) / Seconds(prefill), 1, 0.1);
+}
+
+TEST(StepCost, TheFirstStepGivesTheScaleOfTheGuess) {
+  for (const double slower : {1e-3, 1.0, 1e3}) {
+    StepCost cost;
+    const StepWork work{.rows = 100, .visible_full = 5000, .logit_rows = 1};
+    cost.Observe(work, Seconds(work) * slower);
+    const StepWork twice{.rows = 200, .visible_full = 20'000, .logit_rows = 2};
+    EXPECT_NEAR(cost.Predict(work) / (Seconds(work) * slower), 1, 1e-6);
+    EXPECT_NEAR(cost.Predict(twice) / (Seconds(twice) * slower), 1, 0.3);
+  }
+}
+
+TEST(StepCost, WhatWasMeasuredIsKeptAndCorrected) {
+  StepCost cost(kTruth);
+  const StepWork work{.rows = 100, .visible_full = 1000, .logit_rows = 1};
+  EXPECT_NEAR(cost.Predict(work), Seconds(work), 1e-12);
+  for (int i = 0; i < 100; ++i) cost.Observe(work, 1.2 * Seconds(work));
+  EXPECT_NEAR(cost.Predict(work) / Seconds(work), 1.2, 0.01);
 }
 
 TEST(StepCost, FollowsAMachineThatGetsSlower) {
@@ -77,18 +135,19 @@ TEST(StepCost, AbsurdObservationsAreIgnored) {
   StepCost cost(kTruth);
   const StepWork work{.rows = 100, .visible_full = 1000, .logit_rows = 1};
   cost.Observe(work, -1);
+  cost.Observe(work, 0);
   cost.Observe(work, std::numeric_limits<double>::infinity());
   cost.Observe(work, std::numeric_limits<double>::quiet_NaN());
   EXPECT_NEAR(cost.Predict(work) / Seconds(work), 1, 1e-9);
 }
 
 TEST(StepCost, StoredCoefficientsAreReadBack) {
-  const Result<StepCost::Coefficients> read = CoefficientsFromJson(CoefficientsAsJson(kTruth));
+  const Result<StepCurve> read = CurveFromJson(CurveAsJson(kTruth));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, kTruth);
-  EXPECT_EQ(CoefficientsFromJson(Json::Object{{"step", 1.0}}).status().message(),
+  EXPECT_EQ(CurveFromJson(Json::Object{{"step", 1.0}}).status().message(),
             "row: expected a number of seconds, 0 or more");
-  EXPECT_FALSE(CoefficientsFromJson(Json()).ok());
+  EXPECT_FALSE(CurveFromJson(Json()).ok());
 }
 
 }  // namespace

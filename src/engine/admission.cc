@@ -1,16 +1,13 @@
-// Which waiting requests begin to run, with what of their KV that is there already.
-#include "engine/engine_state.h"
+// Whether a waiting request may begin to run, with what of its KV that is there already.
+#include "sched/admission.h"
 
 #include <algorithm>
 
-#include "sched/admission.h"
-#include "sched/waiting_order.h"
+#include "engine/engine_state.h"
 
 namespace cachalot::engine {
 namespace {
 
-constexpr uint32_t kPatience = 16;       // how often a request is overtaken before it is next
-constexpr size_t kTriedAtOnce = 128;     // of those that have waited longest
 constexpr uint32_t kPreemptions = 3;     // of one request; then it comes back only with a guarantee
 constexpr uint64_t kWatermarkPart = 50;  // 1/50 of the pool is kept for growth that nobody expected
 
@@ -35,93 +32,86 @@ uint64_t Engine::State::SkippableOf(const Request& request, const Choice& choice
   return scored ? 0 : request.history_tokens(choice) - 1;
 }
 
-SlotDemand Engine::State::DemandOf(const Request& request, const kv::PrefixView& found) const {
-  const GenerateRequest& asked = request.asked;
+uint64_t Engine::State::PeakOf(const GenerateRequest& asked) const {
   const uint64_t prompt = asked.prompt.size(), total = prompt + asked.max_tokens;
-  const uint64_t full = kv::PeakSlotsForked(full_part, prompt, total, request.sequences(), step_tokens_limit());
-  const uint64_t sliding = kv::PeakSlotsForked(sliding_part, prompt, total, request.sequences(), step_tokens_limit());
-  const uint64_t promise = full - std::min(full, found.full_slots) + sliding;
-  return {full + sliding, full, sliding, promise, promise + found.idle_full_slots};
+  return kv::PeakSlotsForked(full_part, prompt, total, asked.n, step_tokens_limit()) +
+         kv::PeakSlotsForked(sliding_part, prompt, total, asked.n, step_tokens_limit());
 }
 
-void Engine::State::AdmitWaiting() {
-  if (!std::exchange(admission_due, false) || waiting.empty()) return;
-  if (RunningSequences() >= options.max_sequences) return;
-  std::vector<kv::PrefixView> found;
-  std::vector<sched::WaitingView> views;
-  const size_t tried = std::min(waiting.size(), kTriedAtOnce);
-  for (size_t i = 0; i < tried; ++i) {
-    found.push_back(FindFor(waiting[i]));
-    views.push_back({found.back().tokens, waiting[i].overtaken});
-  }
-  std::vector<uint32_t> admitted;
-  for (const uint32_t i : sched::OrderWaiting(views, kPatience)) {
-    // Whoever was admitted changes what the next ones find.
-    const Admission result = TryAdmit(waiting[i], admitted.empty() ? found[i] : FindFor(waiting[i]));
-    waiting[i].awaits = result == Admission::kAwaits;
-    if (result == Admission::kAdmitted) {
-      running.push_back(std::move(waiting[i]));
-      admitted.push_back(i);
+SlotDemand Engine::State::DemandOf(const Request& request) const {
+  const uint64_t prompt = request.asked.prompt.size(), total = prompt + request.asked.max_tokens;
+  return {kv::PeakSlotsForked(full_part, prompt, total, request.sequences(), step_tokens_limit()),
+          kv::PeakSlotsForked(sliding_part, prompt, total, request.sequences(), step_tokens_limit())};
+}
+
+void Engine::State::SurveyRunning() {
+  survey.sequences = 0;
+  survey.any_expected = false;
+  survey.promised = survey.largest = survey.held_slots = 0;
+  survey.held.assign(std::max<size_t>(options.tenants.size(), 1), Load{});
+  growth_views.clear();
+  for (const Request& request : running) {
+    survey.sequences += request.sequences();
+    if (request.asked.tenant.value >= survey.held.size()) survey.held.resize(request.asked.tenant.value + 1);
+    survey.held[request.asked.tenant.value] += request.load;
+    survey.promised += request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
+    if (request.guaranteed) continue;
+    survey.any_expected = true;
+    survey.largest = std::max(survey.largest, request.demand.full);
+    growth_views.push_back(GrowthOf(request));
+    for (const Choice& choice : request.choices) {
+      if (choice.sequence.value == 0) continue;
+      survey.held_slots +=
+          kv::BlocksFor(kv.Length(choice.sequence), kv.geometry().block_tokens) * full_part.windows.size();
     }
-    if (result == Admission::kAwaits) admission_due = true;
-    // When its turn has come, nobody passes any more.
-    if (result == Admission::kNoRoom && waiting[i].overtaken >= kPatience) break;
   }
-  if (admitted.empty()) return;
-  std::ranges::sort(admitted);
-  for (uint32_t i = 0; i < admitted.back(); ++i) {
-    if (!std::ranges::binary_search(admitted, i)) ++waiting[i].overtaken;
-  }
-  for (auto i = admitted.rbegin(); i != admitted.rend(); ++i) waiting.erase(waiting.begin() + *i);
+  survey.growth.SetBatch(growth_views);
 }
 
-kv::PrefixView Engine::State::FindFor(Request& request) {
-  const Choice& choice = request.first_open();
+kv::PrefixView Engine::State::FindFor(const Request& request) {
+  const Choice& choice = *std::ranges::find(request.choices, false, &Choice::finished);
   return kv.Find(request.asked.scope, HistoryOf(request, choice), SkippableOf(request, choice));
 }
 
-// Gives the request a promise and its first sequence, or leaves it as it is.
-Admission Engine::State::TryAdmit(Request& request, const kv::PrefixView& found) {
-  if (found.awaited > found.tokens) return Admission::kAwaits;
-  const SlotDemand demand = DemandOf(request, found);
-  const uint64_t in_use = kv.full_slots_in_use();
-  request.demand = demand;
+// Gives the request a promise and its first sequence, or leaves it as it is. Most that find no room are told so by what
+// they would need at the least, with all that is resident of them shared and in use; but one whose turn it is must know
+// whether it awaits somebody.
+Admission Engine::State::TryAdmit(Request& request) {
+  if (!request.place.taken) return Admission::kOutside;
+  if (kv.IsPending(request.pending)) return Admission::kAwaits;
+  const TenantId tenant = request.asked.tenant;
+  const Load held = tenant.value < survey.held.size() ? survey.held[tenant.value] : Load{};
+  if (sched::FirstExcess(request.load, held, TermsOf(tenant).tenant)) return Admission::kCapped;
   request.guaranteed = options.admission == "guaranteed" || request.preemptions >= kPreemptions;
-  const uint64_t charge =
-      request.guaranteed ? demand.charge : demand.sliding + found.idle_full_slots + ExpectedGrowth(request);
-  const sched::CapacityView capacity{executor.context_tokens(), budget.total(), in_use + budget.promised(),
-                                     options.max_sequences, RunningSequences()};
-  const sched::CandidateView candidate{request.asked.prompt.size(), request.asked.max_tokens, request.sequences(),
-                                       demand.peak, charge};
-  if (sched::Admit(candidate, capacity) != sched::Verdict::kAdmit) return Admission::kNoRoom;
-  if (!FitsWithExpected(request)) return Admission::kNoRoom;
-  Result<kv::SlotPromise> promise = budget.Promise(request.guaranteed ? demand.promise : demand.sliding, in_use);
-  CACHALOT_CHECK(promise.ok());
-  request.promise = std::move(promise).value();
-  Choice& choice = request.first_open();
-  Attach(request, choice);
-  NoteTaken(request, kv.full_slots_in_use() - in_use - found.idle_full_slots);  // found ones are not in the promise
-  if (!request.forked) {
-    request.cached_tokens = static_cast<uint32_t>(kv.Length(choice.sequence));
-    totals.prompt_tokens_cached += request.cached_tokens;
-    SampleHit(request, request.cached_tokens);
+  const uint64_t resident_blocks = request.watch->tokens() / kv.geometry().block_tokens;
+  if (request.overtaken < kPatience && !Fits(request, {resident_blocks * full_part.windows.size(), 0})) {
+    return Admission::kNoRoom;
   }
+  const kv::PrefixView found = FindFor(request);
+  request.pending = found.pending;
+  if (found.awaited > found.tokens) return Admission::kAwaits;
+  const SharedSlots shared{found.full_slots, found.idle_full_slots};
+  if (!Fits(request, shared) || !FitsWithExpected(request)) return Admission::kNoRoom;
+  Start(request, shared);
   return Admission::kAdmitted;
+}
+
+bool Engine::State::Fits(const Request& request, const SharedSlots& shared) const {
+  const SlotDemand& demand = request.demand;
+  const uint64_t growth = request.guaranteed ? demand.full - std::min(demand.full, shared.all)  //
+                                             : ExpectedGrowth(request, shared);
+  const uint64_t charge = demand.sliding + shared.idle + growth;
+  return charge + kv.full_slots_in_use() + budget.promised() <= budget.total() &&
+         request.sequences() + survey.sequences <= sequence_limit();
 }
 
 // Whether the oldest of those that may be preempted could still finish if all the others were, and with it all that
 // have a guarantee.
 bool Engine::State::FitsWithExpected(const Request& request) const {
-  uint64_t promised = 0, largest = 0;
-  bool any_expected = false;
-  const auto count = [&](const Request& r) {
-    any_expected |= !r.guaranteed;
-    promised += r.demand.sliding + (r.guaranteed ? r.demand.full : 0);
-    largest = std::max(largest, r.guaranteed ? 0 : r.demand.full);
-  };
-  std::ranges::for_each(running, count);
-  count(request);
-  return !any_expected || promised + largest <= budget.total();
+  if (request.guaranteed && !survey.any_expected) return true;
+  const uint64_t promised = survey.promised + request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
+  const uint64_t largest = std::max(survey.largest, request.guaranteed ? 0 : request.demand.full);
+  return promised + largest <= budget.total() - pins.most_slots();
 }
 
 // What it holds of full attention, as soon as its prompt is computed, and what it will likely take after that.
@@ -142,33 +132,48 @@ sched::GrowthView Engine::State::GrowthOf(const Request& request) const {
 }
 
 // Slots of full attention that those without a guarantee will likely take beyond what they hold, this one included.
-uint64_t Engine::State::ExpectedGrowth(const Request& request) const {
-  std::vector<sched::GrowthView> batch;
-  uint64_t held = 0;
-  for (const Request& other : running) {
-    if (other.guaranteed) continue;
-    batch.push_back(GrowthOf(other));
-    for (const Choice& choice : other.choices) {
-      if (choice.sequence.value == 0) continue;
-      held += kv::BlocksFor(kv.Length(choice.sequence), kv.geometry().block_tokens) * full_part.windows.size();
-    }
-  }
-  const bool alone = batch.empty();
+uint64_t Engine::State::ExpectedGrowth(const Request& request, const SharedSlots& shared) const {
   sched::GrowthView own = GrowthOf(request);
-  const uint64_t own_full = request.demand.promise - request.demand.sliding;
-  own.current -= std::min(own.current, request.demand.full - own_full);  // what it shares
-  batch.push_back(own);
-  const uint64_t peak = sched::FuturePeak(batch);
-  const uint64_t growth = peak - std::min(peak, held);
-  return alone ? std::min(growth, own_full) : growth + budget.total() / kWatermarkPart;
+  const uint64_t own_full = request.demand.full - std::min(request.demand.full, shared.all);
+  own.current -= std::min(own.current, request.demand.full - own_full);
+  const uint64_t peak = survey.growth.With(own);
+  const uint64_t growth = peak - std::min(peak, survey.held_slots);
+  return survey.any_expected ? growth + budget.total() / kWatermarkPart : std::min(growth, own_full);
+}
+
+void Engine::State::Start(Request& request, const SharedSlots& shared) {
+  const SlotDemand& demand = request.demand;
+  const uint64_t in_use = kv.full_slots_in_use();
+  const uint64_t full = request.guaranteed ? demand.full - std::min(demand.full, shared.all) : 0;
+  Result<kv::SlotPromise> promise = budget.Promise(full + demand.sliding, in_use);
+  CACHALOT_CHECK(promise.ok());
+  request.promise = std::move(promise).value();
+  request.watch.reset();
+  request.awaits = request.capped = false;
+  request.place.started = now;
+  Choice& choice = request.first_open();
+  Attach(request, choice);
+  std::exchange(request.history, {});
+  NoteTaken(request, kv.full_slots_in_use() - in_use - shared.idle);  // found ones are not in the promise
+  const uint64_t cached = kv.Length(choice.sequence);
+  fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached);
+  if (request.forked) return;
+  if (request.preemptions == 0) {  // else it found its own
+    request.cached_tokens = static_cast<uint32_t>(cached);
+    totals.prompt_tokens_cached += cached;
+  }
+  SampleHit(request, cached);
 }
 
 void Engine::State::Attach(Request& request, Choice& choice) {
-  choice.sequence = kv.Create(request.asked.scope);
+  choice.sequence = kv.Create(request.asked.scope, HintsOf(request.asked));
   const kv::AttachedPrefix attached =
       kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice));
   totals.tokens_recomputed += choice.computed - std::min(choice.computed, attached.tokens);
+  if (request.preemptions == 0) totals.hits.Add(attached.account);
+  NoteRefaults(request, choice, attached);
   if (attached.copies.empty()) return;
+  ScrubFreed();
   last_copy = memory.CopyWithin(attached.copies);
 }
 

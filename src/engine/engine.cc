@@ -20,6 +20,9 @@ std::vector<std::string> Problems(const EngineOptions& options) {
   if (!(options.verify_hits >= 0 && options.verify_hits <= 1)) {
     problems.push_back(fmt::format("verify-hits is {}; expected 0 to 1", options.verify_hits));
   }
+  if (!(options.pin_budget >= 0 && options.pin_budget <= 0.9)) {
+    problems.push_back(fmt::format("pin-budget is {}; expected 0 to 0.9", options.pin_budget));
+  }
   if (const auto policy = kv::MakeEvictionPolicy(options.eviction); !policy.ok()) {
     problems.push_back(fmt::format("eviction: {}", policy.status().message()));
   }
@@ -27,6 +30,8 @@ std::vector<std::string> Problems(const EngineOptions& options) {
 }
 
 namespace {
+
+constexpr uint64_t kQuantumTokens = 512;  // of a tenant's turn
 
 // Null without a cache. Requires that Problems() found nothing.
 std::unique_ptr<kv::EvictionPolicy> PolicyOf(const EngineOptions& options) {
@@ -39,38 +44,60 @@ std::unique_ptr<kv::EvictionPolicy> PolicyOf(const EngineOptions& options) {
 }  // namespace
 
 Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
-                     exec::Sampler& sampler_in)
+                     exec::Sampler& sampler_in, const ModelFacts& facts_in, std::unique_ptr<kv::EvictionPolicy> policy)
     : options(options_in),
       executor(executor_in),
       memory(memory_in),
       sampler(sampler_in),
-      kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()), PolicyOf(options_in)),
+      identity(facts_in.identity),
+      step_cost(facts_in.step_curve ? cost::StepCost(*facts_in.step_curve) : cost::StepCost()),
+      kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()), std::move(policy), &step_cost,
+         options_in.shadow_index),
+      work_shape(kv.geometry().windows),
       full_part(kv::FullPart(kv.geometry())),
       sliding_part(kv::SlidingPart(kv.geometry())),
-      budget(memory_in.slots()) {}
+      budget(memory_in.slots()),
+      pins(kv, budget, static_cast<uint32_t>(options_in.pin_budget * memory_in.slots())),
+      fair_share(kQuantumTokens) {
+  for (uint32_t i = 0; i < options.tenants.size(); ++i) fair_share.SetWeight(TenantId(i), options.tenants[i].weight);
+}
 
 Engine::Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory,
-               exec::Sampler& sampler)
-    : state_(std::make_unique<State>(options, executor, memory, sampler)) {}
+               exec::Sampler& sampler, const ModelFacts& facts)
+    : Engine(options, executor, memory, sampler, facts, PolicyOf(options)) {}
+
+Engine::Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory,
+               exec::Sampler& sampler, const ModelFacts& facts, std::unique_ptr<kv::EvictionPolicy> policy)
+    : state_(std::make_unique<State>(options, executor, memory, sampler, facts, std::move(policy))) {}
 
 Engine::~Engine() = default;
 
 StepOutput Engine::Step(StepInput input) {
   StepOutput out;
+  state_->now = input.now;
   state_->kv.SetNow(input.now);
+  state_->ObserveThrash();
+  state_->EndRetention();
+  state_->LearnStep(input.last_duration);
+  state_->settled = false;
+  state_->admission_due |= std::exchange(state_->awaits_running, false);
   state_->TakeCancels(input.cancels, &input.arrivals, &out);
   state_->TakeArrivals(std::move(input.arrivals), &out);
+  state_->GivePlaces();
   state_->AdmitWaiting();
   state_->RunStep(&out);
   state_->DropFinished();
   CACHALOT_DCHECK(state_->options.admission != "guaranteed" ||
                   state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
   for (const Inquiry& inquiry : input.inquiries) out.answers.push_back(state_->AnswerTo(inquiry));
+  state_->ScrubFreed();
+  state_->RenewLedger();
   out.stats = state_->Stats();
   return out;
 }
 
 bool Engine::idle() const { return state_->running.empty() && state_->waiting.empty(); }
+std::optional<Nanos> Engine::next_due() const { return state_->NextRetentionEnd(); }
 void Engine::Drain() { state_->draining = true; }
 kv::KvSnapshot Engine::Snapshot() const { return state_->kv.Snapshot(); }
 
@@ -99,7 +126,10 @@ void Engine::State::TakeCancels(const std::vector<RequestId>& cancels, std::vect
       const auto found = std::ranges::find_if(*requests, [&](const Request& r) { return r.asked.id == id; });
       if (found == requests->end()) continue;
       for (uint32_t c = 0; c < found->asked.n; ++c) Finish(*found, c, FinishReason::kCancelled, OkStatus(), out);
-      if (requests == &waiting) waiting.erase(found);
+      if (requests == &waiting) {
+        fair_share.Leave(found->asked.tenant);
+        waiting.erase(found);
+      }
       ++totals.requests_cancelled;
       break;
     }
@@ -124,12 +154,11 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
     return refuse(RejectReason::kInvalid, fmt::format("{}", fmt::join(problems, "; ")));
   }
 
-  const sched::CapacityView empty_pool{executor.context_tokens(), kv.geometry().slots, 0, options.max_sequences, 0};
+  const sched::CapacityView empty_pool{executor.context_tokens(), kv.geometry().slots - pins.most_slots(), 0,
+                                       options.max_sequences, 0};
   const uint64_t tokens = asked.prompt.size() + uint64_t{asked.max_tokens};
   // Beyond the context the peak is of no interest, and may be too large to compute.
-  const uint64_t peak = tokens <= executor.context_tokens() ? kv::PeakSlotsForked(kv.geometry(), asked.prompt.size(),
-                                                                                  tokens, asked.n, step_tokens_limit())
-                                                            : 0;
+  const uint64_t peak = tokens <= executor.context_tokens() ? PeakOf(asked) : 0;
   switch (sched::Admit({asked.prompt.size(), asked.max_tokens, asked.n, peak, peak}, empty_pool)) {
     case sched::Verdict::kContextTooLong:
       return refuse(RejectReason::kContextLength,
@@ -138,10 +167,11 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
                                 asked.prompt.size(), asked.max_tokens, tokens, executor.context_tokens()),
                     tokens, executor.context_tokens());
     case sched::Verdict::kPoolTooSmall:
-      return refuse(RejectReason::kTooLarge,
-                    fmt::format("{} tokens in {} sequence(s) need {} KV blocks, but the whole pool has {}", tokens,
-                                asked.n, peak, kv.geometry().slots),
-                    peak, kv.geometry().slots);
+      return refuse(
+          RejectReason::kTooLarge,
+          fmt::format("{} tokens in {} sequence(s) need {} KV blocks, but the whole pool has {}{}", tokens, asked.n,
+                      peak, empty_pool.total_slots, pins.most_slots() == 0 ? "" : " beside those that may be pinned"),
+          peak, empty_pool.total_slots);
     case sched::Verdict::kTooManySequences:
       return refuse(RejectReason::kInvalid,
                     fmt::format("n is {}, but at most {} sequences run at once", asked.n, options.max_sequences),
@@ -149,31 +179,38 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
     case sched::Verdict::kAdmit:
     case sched::Verdict::kWait: break;
   }
-  if (waiting.size() >= options.max_queue) {
-    return refuse(RejectReason::kQueueFull, fmt::format("{} requests are waiting already", waiting.size()),
-                  waiting.size() + 1, options.max_queue);
-  }
-  return std::nullopt;
+  if (auto refused = RefuseByTerms(asked, LoadOf(asked))) return refused;
+  return RefuseByQueue(asked);
 }
 
 void Engine::State::TakeArrivals(std::vector<GenerateRequest> arrivals, StepOutput* out) {
   for (GenerateRequest& asked : arrivals) {
     if (std::optional<Rejection> rejection = Refuse(asked)) {
+      if (rejection->reason == RejectReason::kQueueFull) rejection->wait_seconds = BacklogSeconds();
       out->rejections.push_back(std::move(*rejection));
       ++totals.requests_rejected;
       continue;
     }
-    Request& request = waiting.emplace_back();
+    Request request;
+    request.load = LoadOf(asked);
     request.asked = std::move(asked);
     request.choices.emplace_back();
     request.arrival = ++last_arrival;
-    admission_due = true;
-    AdmitWaiting();  // so that a burst fills the pool before it counts against the queue
+    FindPlace(request);
+    Enqueue(std::move(request));
+    // At once, so that a burst fills the pool before it counts against the queue.
+    if (!settled) {
+      admission_due = true;
+      AdmitWaiting();
+    } else if (!turn_kept) {
+      TryWaiting(waiting.size() - 1);
+    }
   }
 }
 
 void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reason, Status error, StepOutput* out) {
   uint32_t output_tokens = 0;
+  RetentionReport retention;
   if (choice < request.choices.size()) {
     Choice& ended = request.choices[choice];
     if (ended.finished) return;
@@ -183,18 +220,23 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     if (request.is_check) kv.Free(std::exchange(request.checked, SequenceId(0)));
     if (!request.is_check && (reason == FinishReason::kStop || reason == FinishReason::kLength))
       output_lengths.Record(output_tokens);
+    const uint64_t computed = ended.sequence.value == 0 ? 0 : kv.Length(ended.sequence);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
+    const bool complete = reason == FinishReason::kStop || reason == FinishReason::kLength;
+    if (complete && !request.is_check) retention = Retain(request, ended, computed);
   }
   if (request.is_check) return;
   out->finishes.push_back({request.asked.id, choice, reason, std::move(error),
-                           static_cast<uint32_t>(request.asked.prompt.size()), request.cached_tokens, output_tokens});
+                           static_cast<uint32_t>(request.asked.prompt.size()), request.cached_tokens, output_tokens,
+                           retention});
 }
 
 void Engine::State::DropFinished() {
   std::erase_if(running, [&](const Request& request) {
     const bool ended = request.open_choices() == 0;
     if (ended && !request.is_check) ++totals.requests_finished;
+    if (ended) LeavePlace(request);
     return ended;
   });
 }
@@ -203,16 +245,36 @@ uint32_t Request::open_choices() const {
   return static_cast<uint32_t>(std::ranges::count(choices, false, &Choice::finished));
 }
 
+// Often enough to look at, seldom enough to cost nothing.
+void Engine::State::RenewLedger() {
+  constexpr Nanos kEvery = std::chrono::seconds(1);
+  if (!running.empty() && now - ledger_at < kEvery) return;
+  ledger_at = now;
+  totals.ledger = kv.Ledger(executor.layout());
+}
+
 EngineStats Engine::State::Stats() const {
   EngineStats stats = totals;
   for (const Request& request : running) stats.running_sequences += request.open_choices();
   stats.waiting_requests = static_cast<uint32_t>(waiting.size());
   stats.awaiting_requests = static_cast<uint32_t>(std::ranges::count(waiting, true, &Request::awaits));
+  stats.capped_requests = static_cast<uint32_t>(std::ranges::count(waiting, true, &Request::capped));
+  stats.waiting_tenants = fair_share.waiting_tenants();
+  stats.outside_requests = Outside();
+  stats.taken_slots = TakenSlots();
+  stats.taken_slots_limit = PlaceLimit().value_or(0);
+  stats.limit_decreases = thrash.decreases();
+  stats.refault_share = thrash.refault_share();
+  stats.pressure = thrash.pressure();
   stats.total_slots = kv.geometry().slots;
   stats.free_slots = kv.free_slots();
   stats.idle_slots = kv.available_slots() - kv.free_slots();
   stats.promised_slots = static_cast<uint32_t>(budget.promised());
+  stats.step_curve = step_cost.curve();
   stats.slots_evicted = kv.evicted_slots();
+  stats.residency = kv.residency();
+  stats.slots_expired = kv.expired_slots();
+  stats.pinned_slots = pins.slots();
   return stats;
 }
 

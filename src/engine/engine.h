@@ -9,10 +9,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/age_counts.h"
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/hit_account.h"
+#include "base/kv_ledger.h"
+#include "base/kv_pressure.h"
+#include "base/step_curve.h"
+#include "base/tenant.h"
 #include "engine/inquiry.h"
 #include "engine/request.h"
 
@@ -22,8 +30,9 @@ class Executor;
 class Sampler;
 }  // namespace cachalot::exec
 namespace cachalot::kv {
+class EvictionPolicy;
 struct KvSnapshot;
-}
+}  // namespace cachalot::kv
 
 namespace cachalot::engine {
 
@@ -33,9 +42,15 @@ struct EngineOptions {
   uint32_t step_rows = 512;       // most rows of one step: decode rows first, then prefill chunks
   uint32_t prefill_chunk = 512;   // most prefill rows of one sequence in one step
   bool prefix_cache = true;       // KV outlives its request, and equal prefixes are computed once
+  bool shadow_index = true;       // tells what other caches would have had, and what was lost why
   std::string eviction = "cost";  // which cached blocks go first
   std::string admission = "guaranteed";
-  double verify_hits = 0;  // share of hits that are computed again and compared
+  bool thrash_control = true;        // fewer conversations take part when they would evict one another
+  double verify_hits = 0;            // share of hits that are computed again and compared
+  double pin_budget = 0;             // share of the pool that pins may hold
+  bool scrub_expired = false;        // as if every request with a TTL asked for its KV to be overwritten
+  TenantTerms terms;                 // of every request and tenant
+  std::vector<TenantTerms> tenants;  // by id, in place of `terms`; several share the queue
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
@@ -46,18 +61,33 @@ struct EngineOptions {
       "guaranteed: whoever runs has KV for all that it may generate; expected: for what it will likely generate, and "
       "may be preempted.");
     f("eviction", eviction, "Which cached blocks go first: cost, lru, lfu, fifo, s3fifo or length.");
+    f("thrash-control", thrash_control,
+      "Let fewer conversations take part at a time while all of them would evict one another. Needs --shadow-index.");
     f("verify-hits", verify_hits,
       "Share of prefix hits, 0 to 1, whose KV is computed again and compared bit for bit; a difference stops all "
       "answers.");
+    f("pin-budget", pin_budget,
+      "Share of the KV pool, 0 to 0.9, that clients may pin for a while; no request may need it. 0: pins are refused.");
+    f("scrub-expired", scrub_expired, "Overwrite the KV of requests that named a TTL before its memory is used again.");
     f("prefix-cache", prefix_cache, "Keep KV of finished requests, and compute equal prefixes once.");
+    f("shadow-index", shadow_index,
+      "Remember which blocks were computed, to tell why tokens were not found and what other pool sizes would find.");
+    terms.Visit(f);
   }
 };
 
 // Each names the option, its value and what is allowed. Empty: valid.
 std::vector<std::string> Problems(const EngineOptions& options);
 
+// What is known of the model behind the executor.
+struct ModelFacts {
+  Digest identity{};                    // see kv/identity.h
+  std::optional<StepCurve> step_curve;  // as measured before; nothing: it is learnt from the first step on
+};
+
 struct StepInput {
   Nanos now{0};
+  Nanos last_duration{0};  // of the Step before this one, as it was measured; 0: not known
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
   std::vector<Inquiry> inquiries;
@@ -68,6 +98,11 @@ struct EngineStats {
   uint32_t running_sequences = 0;
   uint32_t waiting_requests = 0;
   uint32_t awaiting_requests = 0;  // of them: those that wait for a running one to compute what they share
+  uint32_t capped_requests = 0;    // of them: those whose tenant runs all that it may
+  uint32_t waiting_tenants = 0;
+  uint32_t outside_requests = 0;   // of them: those whose conversation has no place
+  uint64_t taken_slots = 0;        // that the KV of the conversations with a place takes
+  uint64_t taken_slots_limit = 0;  // 0: none
   uint32_t total_slots = 0;
   uint32_t free_slots = 0;
   uint32_t idle_slots = 0;      // held for later requests only; free as soon as they are needed
@@ -75,15 +110,30 @@ struct EngineStats {
   uint64_t steps = 0;
   uint64_t prompt_tokens_computed = 0;
   uint64_t prompt_tokens_cached = 0;  // that were not computed, because their KV was there
+  HitTotals hits;                     // of prompts when they were first admitted; zero without a shadow index
+  ResidencyCounts residency;
+  KvLedger ledger;  // at most a second older than the last step, and exact while nothing runs
   uint64_t slots_evicted = 0;
+  uint64_t slots_expired = 0;   // of them: past their deadline
+  uint64_t slots_scrubbed = 0;  // overwritten once they were free
+  uint32_t pinned_slots = 0;    // now
+  uint64_t pins_whole = 0;      // pins that there was room for
+  uint64_t pins_shortened = 0;
+  uint64_t pins_refused = 0;
   uint64_t tokens_generated = 0;
   uint64_t requests_finished = 0;
   uint64_t requests_rejected = 0;
   uint64_t requests_cancelled = 0;
   uint64_t preemptions = 0;
   uint64_t tokens_recomputed = 0;  // rows of preempted requests that had run before
+  uint64_t tokens_computed = 0;    // rows of all steps
+  uint64_t refault_tokens = 0;     // of them: computed before, and lost not long ago
+  double refault_share = 0;        // of those computed in the last minute
+  uint64_t limit_decreases = 0;
+  KvPressure pressure;
   uint64_t step_failures = 0;
   uint64_t hits_verified = 0;
+  StepCurve step_curve{};          // as learnt so far
   uint64_t hits_not_verified = 0;  // sampled, but there was no room, or not all of their blocks were there
 
   // That running requests hold.
@@ -97,19 +147,26 @@ struct StepOutput {
   std::vector<FinishEvent> finishes;  // after the tokens of the same choice
   std::vector<Answer> answers;
   EngineStats stats;
-  Nanos duration{0};  // of the step, as EngineLoop measured it
+  Nanos duration{0};             // of the step, as EngineLoop measured it
+  double predicted_seconds = 0;  // what it was thought to take; 0: it did not run the model
 };
 
 class Engine {
  public:
-  // All three must outlive the engine.
-  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory, exec::Sampler& sampler);
+  // Executor, memory and sampler must outlive the engine.
+  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory, exec::Sampler& sampler,
+         const ModelFacts& facts = {});
+  // With this policy in place of the one that the options name.
+  Engine(const EngineOptions& options, exec::Executor& executor, exec::DeviceMemory& memory, exec::Sampler& sampler,
+         const ModelFacts& facts, std::unique_ptr<kv::EvictionPolicy> policy);
   ~Engine();
 
   StepOutput Step(StepInput input);
 
   // Nothing runs and nothing waits.
   bool idle() const;
+  // When a Step should come at the latest, though nothing arrives: KV that was kept for a while has had its time.
+  std::optional<Nanos> next_due() const;
   // From now on arrivals are refused with kShuttingDown; what was admitted or queued goes on.
   void Drain();
 

@@ -1,6 +1,8 @@
 #include "engine/engine_loop.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -22,6 +24,7 @@ struct EngineLoop::State {
       : engine(engine_in), clock(clock_in), sink(std::move(sink_in)) {}
 
   void Main();
+  bool WaitForMessages();
   // False when the loop must end.
   bool TakeMessages(StepInput* input);
 
@@ -53,11 +56,23 @@ void EngineLoop::Stop() {
   if (state_->thread.joinable()) state_->thread.join();
 }
 
+// Until there is one, or the engine has something to do without. False when the queue is closed and empty.
+bool EngineLoop::State::WaitForMessages() {
+  constexpr Nanos kLongest = std::chrono::hours(1);
+  if (const std::optional<Nanos> due = engine.next_due()) {
+    const Nanos wait = std::clamp(*due - clock.Now(), Nanos(0), kLongest);
+    for (Message& message : messages.WaitDrain(wait)) backlog.push_back(std::move(message));
+    return true;
+  }
+  std::optional<Message> first = messages.WaitPop();
+  if (!first) return false;
+  backlog.push_back(std::move(*first));
+  return true;
+}
+
 bool EngineLoop::State::TakeMessages(StepInput* input) {
   if (backlog.empty() && engine.idle()) {
-    std::optional<Message> first = messages.WaitPop();
-    if (!first) return false;
-    backlog.push_back(std::move(*first));
+    if (!WaitForMessages()) return false;
   }
   for (Message& message : messages.Drain()) backlog.push_back(std::move(message));
 
@@ -82,14 +97,19 @@ void EngineLoop::State::Main() {
   StepInput input;
   bool draining = false;
   uint64_t steps = 0;
+  uint64_t kept = 0;
+  Nanos last_duration{0};
   while (TakeMessages(&input)) {
     input.now = clock.Now();
+    input.last_duration = last_duration;
     const Nanos begun = input.now;
     StepOutput output = engine.Step(std::exchange(input, {}));
-    output.duration = clock.Now() - begun;
+    output.duration = last_duration = clock.Now() - begun;
     const bool ran = std::exchange(steps, output.stats.steps) != output.stats.steps;
+    const uint64_t kept_now = output.stats.idle_slots + output.stats.pinned_slots;
+    const bool let_go = std::exchange(kept, kept_now) != kept_now;
     const bool says_something =
-        ran || !output.rejections.empty() || !output.finishes.empty() || !output.answers.empty();
+        ran || let_go || !output.rejections.empty() || !output.finishes.empty() || !output.answers.empty();
     if (says_something) sink(std::move(output));
     if (std::exchange(drain_after_step, false)) {
       engine.Drain();

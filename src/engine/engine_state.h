@@ -13,15 +13,23 @@
 #include <utility>
 #include <vector>
 
+#include "cost/step_cost.h"
+#include "cost/step_work.h"
 #include "engine/engine.h"
 #include "exec/device_memory.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
 #include "kv/kv_manager.h"
 #include "kv/kv_snapshot.h"
+#include "kv/pin_table.h"
+#include "kv/prefix_watch.h"
 #include "kv/slot_budget.h"
+#include "sched/fair_share.h"
 #include "sched/future_peak.h"
+#include "sched/places.h"
 #include "sched/step_plan.h"
+#include "sched/thrash.h"
+#include "sched/waiting_order.h"
 
 namespace cachalot::engine {
 
@@ -34,13 +42,52 @@ struct Choice {
   uint64_t computed = 0;  // tokens of its history that were in the KV when it was preempted
 };
 
-// What a request would need of the pool.
+inline constexpr uint32_t kPatience = 16;  // how often a request is overtaken before it is next
+
+// What a request would need of the pool, if it were empty.
 struct SlotDemand {
-  uint64_t peak = 0;     // in an empty pool
-  uint64_t full = 0;     // of it: full attention
-  uint64_t sliding = 0;  // of it: the rest
-  uint64_t promise = 0;  // beyond what it would share
-  uint64_t charge = 0;   // promise, and shared slots that nobody uses now
+  uint64_t full = 0;     // for full attention
+  uint64_t sliding = 0;  // for the rest
+};
+
+// Slots of full attention that it would share.
+struct SharedSlots {
+  uint64_t all = 0;
+  uint64_t idle = 0;  // that nobody uses now
+};
+
+// What those that run have, as admission sees it.
+struct RunningLoad {
+  uint32_t sequences = 0;
+  std::vector<Load> held;  // by tenant
+
+  // Of those that may be preempted, and those that have a guarantee.
+  bool any_expected = false;
+  uint64_t promised = 0;         // slots: the former's sliding ones, all of the latter's
+  uint64_t largest = 0;          // slots of full attention that one of the former may take
+  uint64_t held_slots = 0;       // of full attention, the former's
+  sched::FuturePeakWith growth;  // of the former
+};
+
+// A tenant's waiting requests, while they are tried.
+struct TenantQueue {
+  TenantId tenant;
+  std::span<const uint32_t> order;  // indices into waiting, from `first` on
+  uint32_t first = 0;
+  size_t next = 0;
+  uint32_t admitted_end = 0;        // one past the last one admitted
+  std::optional<uint32_t> refused;  // the first for which there was no room
+  bool passed = false;              // after that, another tenant's was admitted
+};
+
+// A request's conversation among those that take part.
+struct Place {
+  sched::Places::Key key = 0;    // 0: the prompt has no whole block
+  uint64_t slots = 0;            // that its KV takes, as far as it was said
+  uint64_t resident_tokens = 0;  // that were there when it came back
+  bool taken = false;
+  Nanos since{0};
+  Nanos started{0};  // when the request began to run
 };
 
 // A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
@@ -52,6 +99,7 @@ struct Request {
   uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
   uint32_t overtaken = 0;      // while it waited
   bool awaits = false;         // a running request computes more of its prompt
+  bool capped = false;         // its tenant has to end something first
   uint64_t arrival = 0;        // counts arrivals
   uint32_t preemptions = 0;
   uint32_t scored = 0;  // prompt tokens whose logprobs were told
@@ -60,6 +108,14 @@ struct Request {
   bool is_check = false;  // nobody asked for it: it computes again what `checked` holds
   SequenceId checked{0};
   kv::SlotPromise promise;
+  Load load;
+  Place place;
+  uint64_t recomputes_to = 0;  // tokens of its history that it computes again, or had computed before
+
+  // While it waits.
+  std::vector<TokenId> history;            // of one that came back: what its first open choice has to have in the KV
+  std::unique_ptr<kv::PrefixWatch> watch;  // how much of that is resident
+  kv::PendingBlock pending;                // that it awaited when it was last looked for
 
   uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
   uint32_t open_choices() const;
@@ -76,13 +132,15 @@ struct Candidate {
 
 enum class Admission : uint8_t {
   kAdmitted,
-  kAwaits,  // a running request is computing more of its prompt
+  kAwaits,   // a running request is computing more of its prompt
+  kCapped,   // its tenant has all that it may have
+  kOutside,  // its conversation has no place
   kNoRoom,
 };
 
 struct Engine::State {
   State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
-        exec::Sampler& sampler_in);
+        exec::Sampler& sampler_in, const ModelFacts& facts_in, std::unique_ptr<kv::EvictionPolicy> policy);
 
   // engine.cc
   void TakeCancels(const std::vector<RequestId>& cancels, std::vector<GenerateRequest>* arrivals, StepOutput* out);
@@ -90,6 +148,7 @@ struct Engine::State {
   std::optional<Rejection> Refuse(const GenerateRequest& asked) const;
   void Finish(Request& request, uint32_t choice, FinishReason reason, Status error, StepOutput* out);
   void DropFinished();
+  void RenewLedger();
   EngineStats Stats() const;
 
   // inquiry.cc
@@ -97,14 +156,27 @@ struct Engine::State {
   PrefixProbe Probe(const GenerateRequest& asked) const;
 
   // admission.cc
+  // Puts a request among those that wait, by arrival.
+  void Enqueue(Request request);
+  // Tries those that wait, if anything has changed since they were last tried; or only those from `first` on.
   void AdmitWaiting();
-  kv::PrefixView FindFor(Request& request);
-  Admission TryAdmit(Request& request, const kv::PrefixView& found);
+  void TryWaiting(size_t first);
+  void SurveyRunning();
+  std::span<TenantQueue> QueueUp(size_t first);
+  void TakeFrom(TenantQueue& queue, std::span<TenantQueue> all);
+  void NoteOvertaken(std::span<const TenantQueue> queues);
+  Admission TryAdmit(Request& request);
+  void Start(Request& request, const SharedSlots& shared);
+  kv::PrefixView FindFor(const Request& request);
+  // With so many shared slots; exact for those that it has found.
+  bool Fits(const Request& request, const SharedSlots& shared) const;
   bool FitsWithExpected(const Request& request) const;
-  uint64_t ExpectedGrowth(const Request& request) const;
+  uint64_t ExpectedGrowth(const Request& request, const SharedSlots& shared) const;
   sched::GrowthView GrowthOf(const Request& request) const;
-  SlotDemand DemandOf(const Request& request, const kv::PrefixView& found) const;
-  // The tokens that the first open choice has to have in the KV, and how many of them a hit may skip.
+  // What must be promised: full attention and the rest, each at its own worst moment. What is more can never run.
+  uint64_t PeakOf(const GenerateRequest& asked) const;
+  SlotDemand DemandOf(const Request& request) const;
+  // The tokens that the choice has to have in the KV, and how many of them a hit may skip.
   std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
   uint64_t SkippableOf(const Request& request, const Choice& choice) const;
   void Attach(Request& request, Choice& choice);
@@ -112,8 +184,30 @@ struct Engine::State {
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
   uint32_t RunningSequences() const;
+  // Sequences that may run at once.
+  uint32_t sequence_limit() const { return options.max_sequences; }
   // Most rows of one sequence in a step.
   uint32_t step_tokens_limit() const { return std::min(options.step_rows, options.prefill_chunk); }
+
+  // caps.cc
+  const TenantTerms& TermsOf(TenantId tenant) const;
+  Load LoadOf(const GenerateRequest& asked) const;
+  // Of a request that its terms never allow, whatever runs.
+  std::optional<Rejection> RefuseByTerms(const GenerateRequest& asked, const Load& load) const;
+  std::optional<Rejection> RefuseByQueue(const GenerateRequest& asked) const;
+
+  // places.cc
+  void FindPlace(Request& request);
+  bool MayGoOn(const Request& request, bool kept, uint64_t known_tokens);
+  void GivePlaces();
+  void TakeBackPlaces();
+  void LeavePlace(const Request& request);
+  std::optional<uint64_t> PlaceLimit() const;  // slots
+  bool HasPlaceFor(const Request& request) const;
+  uint64_t TakenSlots() const;
+  uint32_t Outside() const;  // requests that wait for a place
+  void NoteRefaults(Request& request, const Choice& choice, const kv::AttachedPrefix& attached);
+  void ObserveThrash();
 
   // hit_check.cc
   void SampleHit(const Request& request, uint64_t hit_tokens);
@@ -121,10 +215,26 @@ struct Engine::State {
   bool SameBlocks(SequenceId a, SequenceId b);
   void Poison(const Status& error, StepOutput* out);
 
+  // retention.cc
+  RetentionHints HintsOf(const GenerateRequest& asked) const;
+  void EndRetention();
+  std::optional<Nanos> NextRetentionEnd() const;
+  RetentionReport Retain(const Request& request, const Choice& choice, uint64_t computed);
+  void ScrubFreed();
+
   // preemption.cc
   // Makes room for the planned growth.
   void PreemptForGrowth();
   void Preempt(uint32_t index);
+
+  // step_time.cc
+  // The step before this one took so long.
+  void LearnStep(Nanos duration);
+  cost::StepWork WorkOf(const exec::Batch& batch) const;
+  // What it would take to have the request's KV again.
+  double RecomputeSeconds(const Request& request) const;
+  // Until all that runs and waits has been answered.
+  double BacklogSeconds();
 
   // step.cc
   void RunStep(StepOutput* out);
@@ -143,27 +253,53 @@ struct Engine::State {
   exec::Executor& executor;
   exec::DeviceMemory& memory;
   exec::Sampler& sampler;
+  const Digest identity;
+  cost::StepCost step_cost;
   kv::KvManager kv;
+  const cost::WorkShape work_shape;
   const kv::KvGeometry full_part, sliding_part;  // of kv.geometry()
   kv::SlotBudget budget;
+  kv::PinTable pins;
   std::deque<Request> waiting;  // by arrival
   std::deque<Request> running;
   sched::OutputLengths output_lengths;
   uint64_t last_arrival = 0;
-  Status poison;               // kOk, unless a verified hit differed
-  bool admission_due = false;  // something came, or gave room, since waiting requests were last tried
+  Status poison;  // kOk, unless a verified hit differed
+  sched::FairShare fair_share;
+  sched::Places places;
+  sched::Thrash thrash{kv.geometry().slots};
+  sched::ThrashInput since_observed;                      // requests that ended since thrash last observed
+  uint64_t observed_computed = 0, observed_refaults = 0;  // tokens, when it last did
+  bool admission_due = false;   // something came, or gave room, since waiting requests were last tried
+  bool awaits_running = false;  // one of them waits for a running one: they are tried in every step
+  bool settled = false;         // all that wait were tried in this step, and none was admitted since
+  bool turn_kept = false;       // then: as many run as may, or one whose turn it is found no room and nobody passes it
   bool draining = false;
+  Nanos now{0};  // of the step
   EngineStats totals;
+  Nanos ledger_at{0};                         // when totals.ledger was made
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs
+  std::optional<cost::StepWork> last_work;    // of the last step, until its duration is known
+  std::optional<double> backlog_seconds;      // in this step
 
   // Of the step in progress; kept to reuse their memory.
   std::vector<Candidate> candidates;
+  std::vector<sched::RunnableView> runnable;
   std::vector<sched::PlannedRows> plan;  // index: into candidates
   std::vector<TokenId> step_tokens;      // rows of the plan, in its order
   std::vector<kv::Growth> growth;        // per planned sequence
   std::vector<PageTableRef> step_pages;
   std::vector<exec::SequenceRows> step_sequences;
   std::vector<TokenId> history;  // of HistoryOf
+
+  // Of TryWaiting; kept to reuse their memory.
+  RunningLoad survey;
+  std::vector<sched::GrowthView> growth_views;
+  std::vector<sched::WaitingView> waiting_views;
+  sched::WaitingOrder waiting_order;
+  std::vector<TenantQueue> tenant_queues;
+  std::vector<uint32_t> admitted;  // indices into waiting
+  std::vector<std::byte> zeros;    // a slot's, for ScrubFreed
 };
 
 }  // namespace cachalot::engine

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/random.h"
 #include "engine/testing/engine_rig.h"
 
 namespace cachalot::engine {
@@ -187,81 +186,6 @@ TEST(Engine, AFailedStepEndsItsRequestsAndLeavesTheRestAlone) {
   EXPECT_EQ((rig.outputs[{RequestId(2), 0}]), Expected(rig.executor(), second, 0));
   EXPECT_EQ(rig.Step().stats.in_use_slots(), 0u);
 }
-
-// Random arrivals of prompts that often begin alike, forks, samplings, cancels and failed runs: whoever finishes got
-// exactly the model's tokens.
-class EngineSoak : public testing::TestWithParam<std::tuple<Device, const char*, int>> {};
-
-TEST_P(EngineSoak, EveryAnswerIsThatOfTheRequestAlone) {
-  const auto [device, admission, seed] = GetParam();
-  SplitMix64 random(static_cast<uint64_t>(seed));
-  const auto below = [&](uint64_t n) { return static_cast<uint32_t>(random.Below(n)); };
-  exec::FakeOptions model;
-  model.windows = seed % 2 == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 24, 24, 40};
-  model.limits = {.rows = 40, .logit_rows = 12};
-  Rig rig({.max_queue = 50,
-           .max_sequences = 10,
-           .step_rows = 40,
-           .prefill_chunk = 1 + below(40),
-           .prefix_cache = seed != 3,
-           .admission = admission},
-          model, 120, device);
-
-  std::map<RequestId, GenerateRequest> requests;
-  std::vector<RequestId> cancelled;
-  PromptMaker prompts(random(), 120);
-  for (int step = 0; step < 1500; ++step) {
-    StepInput input;
-    while (below(3) == 0) {
-      GenerateRequest request = Request(requests.size() + 1, prompts.Next(), below(40));
-      request.n = 1 + below(3);
-      request.sampling.temperature = below(2) == 0 ? 0.0f : 1.0f;
-      request.sampling.seed = random();
-      if (below(4) == 0) request.prompt_logprobs = 1;
-      if (below(2) == 0) request.end_tokens = {below(1000)};
-      request.scope.salt.low = below(2);
-      requests.emplace(request.id, request);
-      input.arrivals.push_back(std::move(request));
-    }
-    if (!requests.empty() && below(6) == 0) {
-      cancelled.push_back(RequestId(1 + below(requests.size())));
-      input.cancels.push_back(cancelled.back());
-    }
-    if (below(100) == 0) rig.executor().FailRun(1, Internal("injected"));
-    const StepOutput out = rig.Step(std::move(input));
-    EXPECT_LE(out.stats.running_sequences, 10u);
-    for (const Rejection& r : out.rejections) requests.erase(r.id);
-  }
-  rig.RunToEnd();
-  EXPECT_EQ(rig.Step().stats.in_use_slots(), 0u);
-
-  uint32_t compared = 0;
-  for (const auto& [id, request] : requests) {
-    for (uint32_t c = 0; c < request.n; ++c) {
-      ASSERT_TRUE(rig.finishes.contains({id, c}));
-      const std::vector<TokenId> expected = Expected(rig.executor(), request, c);
-      std::vector<TokenId> got = rig.outputs[{id, c}];
-      const FinishReason reason = rig.finishes.at({id, c}).reason;
-      if (reason == FinishReason::kStop || reason == FinishReason::kLength) {
-        EXPECT_EQ(got, expected) << id.value << "." << c;
-        ++compared;
-      } else {
-        ASSERT_LE(got.size(), expected.size());
-        EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin())) << id.value << "." << c;
-      }
-    }
-  }
-  EXPECT_GT(compared, 100u);
-  const EngineStats stats = rig.Step().stats;
-  if (seed != 3) {
-    EXPECT_GT(stats.prompt_tokens_cached, 300u);
-    EXPECT_GT(stats.slots_evicted, 100u);
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, EngineSoak,
-                         testing::Combine(testing::Values(Device::kCpu, Device::kSimLink),
-                                          testing::Values("guaranteed", "expected"), testing::Range(0, 4)));
 
 TEST(Engine, EqualInputsGiveEqualOutputs) {
   const auto run = [](std::vector<TokenEvent>* events) {

@@ -32,9 +32,9 @@ void Engine::State::SampleHit(const Request& request, uint64_t hit_tokens) {
   check.asked.prompt.assign(whole.begin(), whole.end());
   check.asked.max_tokens = 0;
   check.promise = std::move(promise).value();
-  check.checked = kv.Create(request.asked.scope);
+  check.checked = kv.Create(request.asked.scope, HintsOf(request.asked));
   kv.Attach(check.checked, whole, tokens);
-  check.choices.emplace_back().sequence = kv.CreateUnindexed();
+  check.choices.emplace_back().sequence = kv.CreateUnindexed(HintsOf(request.asked));
 }
 
 void Engine::State::FinishCheck(Request& check, StepOutput* out) {
@@ -71,6 +71,7 @@ void Engine::State::Poison(const Status& error, StepOutput* out) {
       for (uint32_t c = 0; c < request.asked.n; ++c) Finish(request, c, FinishReason::kError, error, out);
     }
   }
+  for (const Request& request : waiting) fair_share.Leave(request.asked.tenant);
   waiting.clear();
 }
 

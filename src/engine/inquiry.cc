@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "engine/engine_state.h"
-#include "kv/ledger.h"
+#include "kv/identity.h"
 
 namespace cachalot::engine {
 namespace {
 
-KvOverview OverviewOf(const kv::KvSnapshot& kv, const KvLayout& layout) {
-  const kv::KvLedger ledger = kv::LedgerOf(kv, layout);
+KvOverview OverviewOf(const kv::KvSnapshot& kv) {
   KvOverview view;
-  view.total_bytes = ledger.total_bytes;
-  view.live_bytes = ledger.live_bytes;
-  view.shared_bytes = ledger.shared_bytes;
-  view.idle_bytes = ledger.idle_bytes;
-  view.waste_bytes = ledger.waste_bytes;
-  view.padding_bytes = ledger.padding_bytes;
-  view.free_bytes = ledger.free_bytes;
   view.block_tokens = kv.geometry.block_tokens;
   view.layer_groups = static_cast<uint32_t>(kv.geometry.windows.size());
   view.sequences = static_cast<uint32_t>(kv.sequences.size());
@@ -50,6 +42,9 @@ PrefixProbe Engine::State::Probe(const GenerateRequest& asked) const {
     probe.hit_tokens = found.tokens;
     probe.awaited_tokens = found.awaited;
     probe.limit = LimitOf(found, skippable);
+    const std::span<const TokenId> hit = std::span(asked.prompt).first(found.tokens);
+    const std::vector<Digest> keys = kv::BlockKeys(identity, asked.scope, kv.geometry().block_tokens, hit);
+    if (!keys.empty()) probe.key = keys.back();
   }
   return probe;
 }
@@ -57,11 +52,19 @@ PrefixProbe Engine::State::Probe(const GenerateRequest& asked) const {
 Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
   Answer answer{.id = inquiry.id, .kind = inquiry.kind};
   switch (inquiry.kind) {
-    case InquiryKind::kOverview: answer.overview = OverviewOf(kv.Snapshot(), executor.layout()); break;
+    case InquiryKind::kOverview:
+      answer.overview = OverviewOf(kv.Snapshot());
+      answer.overview.ledger = kv.Ledger(executor.layout());
+      answer.overview.identity = identity;
+      break;
     case InquiryKind::kProbe:
       for (const GenerateRequest& asked : inquiry.requests) answer.probes.push_back(Probe(asked));
       break;
-    case InquiryKind::kClear: answer.evicted_slots = kv.EvictAllIdle(); break;
+    case InquiryKind::kClear:
+      pins.EndAll();
+      answer.evicted_slots = kv.EvictAllIdle();
+      admission_due = true;
+      break;
   }
   return answer;
 }

@@ -7,9 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/ids.h"
+#include "base/kv_ledger.h"
 #include "engine/request.h"
 
 namespace cachalot::engine {
@@ -40,16 +43,12 @@ struct PrefixProbe {
   uint64_t awaited_tokens = 0;  // that would not be once the running requests have come that far; >= hit_tokens
   uint64_t public_tokens = 0;   // that everybody shares
   HitLimit limit = HitLimit::kNotResident;
+  std::optional<Digest> key;  // of the last whole block that would be found: kv/identity.h
 };
 
 struct KvOverview {
-  uint64_t total_bytes = 0;    // of the pool; the sum of those below, but for shared_bytes
-  uint64_t live_bytes = 0;     // tokens that a sequence may still read; what several share counts once
-  uint64_t shared_bytes = 0;   // of them: held by more than one sequence
-  uint64_t idle_bytes = 0;     // tokens kept for later requests only
-  uint64_t waste_bytes = 0;    // places in blocks that hold no token, or one that left its window
-  uint64_t padding_bytes = 0;  // that slots have beyond their group's blocks
-  uint64_t free_bytes = 0;
+  Digest identity{};
+  KvLedger ledger;
   uint32_t block_tokens = 0;
   uint32_t layer_groups = 0;
   uint32_t sequences = 0;        // that hold KV

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/testing/engine_rig.h"
+#include "kv/identity.h"
 
 namespace cachalot::engine {
 namespace {
@@ -124,8 +125,8 @@ TEST(Inquiries, TheOverviewCountsWhatIsThere) {
   Finish(rig, Request(1, Tokens(100, 1), 5));
   const Answer idle = Ask(rig, {InquiryId(1), InquiryKind::kOverview, {}});
   EXPECT_EQ(idle.overview.block_tokens, 16u);
-  EXPECT_EQ(idle.overview.live_bytes, 0u);
-  EXPECT_GT(idle.overview.idle_bytes, 0u);
+  EXPECT_EQ(idle.overview.ledger.live_bytes, 0u);
+  EXPECT_GT(idle.overview.ledger.idle_bytes, 0u);
   EXPECT_EQ(idle.overview.sequences, 0u);
   EXPECT_EQ(idle.overview.sequence_tokens, 0u);
   EXPECT_EQ(idle.overview.indexed_tokens, 104u);  // the last token of the answer never ran
@@ -136,10 +137,22 @@ TEST(Inquiries, TheOverviewCountsWhatIsThere) {
   const Answer busy = Ask(rig, {InquiryId(2), InquiryKind::kOverview, {}});
   EXPECT_EQ(busy.overview.sequences, 3u);
   EXPECT_EQ(busy.overview.sequence_tokens, 3 * 31u);
-  const KvOverview& kv = busy.overview;
-  EXPECT_GT(kv.shared_bytes, 0u);
-  EXPECT_GE(kv.live_bytes, kv.shared_bytes);
-  EXPECT_EQ(kv.live_bytes + kv.idle_bytes + kv.waste_bytes + kv.padding_bytes + kv.free_bytes, kv.total_bytes);
+  const KvLedger& ledger = busy.overview.ledger;
+  EXPECT_GT(ledger.shared_bytes, 0u);
+  EXPECT_GE(ledger.live_bytes, ledger.shared_bytes);
+  EXPECT_EQ(ledger.Sum(), ledger.total_bytes);
+}
+
+TEST(Inquiries, AProbeNamesTheLastBlockFoundByItsKey) {
+  Rig rig;
+  const std::vector<TokenId> prompt = Tokens(100, 1);
+  EXPECT_EQ(ProbeOf(rig, Request(9, prompt, 5)).key, std::nullopt);
+  Finish(rig, Request(1, prompt, 5));
+  const std::vector<Digest> keys = kv::BlockKeys({}, {}, 16, prompt);
+  EXPECT_EQ(ProbeOf(rig, Request(9, prompt, 5)).key, keys.at(5));
+  std::vector<TokenId> other = prompt;
+  other[40] ^= 1;
+  EXPECT_EQ(ProbeOf(rig, Request(9, other, 5)).key, keys.at(1));
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ void Engine::State::PreemptForGrowth() {
       for (const Choice& choice : request.choices) {
         if (choice.sequence.value == 0) continue;
         view.freed_slots += kv.ExclusiveSlots(choice.sequence);
-        view.recompute_tokens += kv.Length(choice.sequence);
       }
+      view.recompute_seconds = RecomputeSeconds(request);
       views.push_back(view);
     }
     const std::optional<uint32_t> victim = sched::ChooseVictim(views);
@@ -46,8 +46,7 @@ void Engine::State::Preempt(uint32_t index) {
   ++request.preemptions;
   admission_due = true;
   ++totals.preemptions;
-  const auto at = std::ranges::upper_bound(waiting, request.arrival, {}, &Request::arrival);
-  waiting.insert(at, std::move(request));
+  Enqueue(std::move(request));
 }
 
 }  // namespace cachalot::engine

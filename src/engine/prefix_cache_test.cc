@@ -75,30 +75,46 @@ TEST(PrefixCache, WhenTheLeaderIsCancelledAnotherGoesOnFromThere) {
 
 // SGLang, Theorem 3.1: with room enough, what is computed are the edges of the radix tree of all prompts, and one token
 // for each prompt that was there to its end.
-TEST(PrefixCache, AnOfflineBatchComputesEachEdgeOnce) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    Rig rig({.max_queue = 1000, .max_sequences = 20, .prefill_chunk = 33}, {}, 5000);
-    PromptMaker prompts(seed, 150);
-    std::vector<std::vector<TokenId>> all;
-    uint64_t repeated = 0;
-    StepInput input;
-    for (uint64_t id = 1; id <= 60; ++id) {
-      if (id % 4 == 0) {
-        all.push_back(all[id / 2]);
-        ++repeated;
-      } else {
-        all.push_back(Joined(prompts.Next(), {static_cast<TokenId>(PromptMaker::kTokens + id)}));  // no other's prefix
-      }
-      input.arrivals.push_back(Request(id, all.back(), 1));
+void ExpectEachEdgeOnce(uint64_t seed, uint64_t requests, uint32_t longest) {
+  Rig rig({.max_queue = 2000, .max_sequences = 20, .prefill_chunk = 33}, {.vocabulary = 4000}, 5000);
+  PromptMaker prompts(seed, longest);
+  std::vector<std::vector<TokenId>> all;
+  uint64_t repeated = 0;
+  StepInput input;
+  for (uint64_t id = 1; id <= requests; ++id) {
+    if (id % 4 == 0) {
+      all.push_back(all[id / 2]);
+      ++repeated;
+    } else {
+      all.push_back(Joined(prompts.Next(), {static_cast<TokenId>(PromptMaker::kTokens + id)}));  // no other's prefix
     }
-    rig.Step(std::move(input));
-    rig.RunToEnd();
-    std::set<std::vector<TokenId>> prefixes;
-    for (const std::vector<TokenId>& prompt : all) {
-      for (auto end = prompt.begin(); end != prompt.end(); ++end) prefixes.emplace(prompt.begin(), end + 1);
-    }
-    EXPECT_EQ(rig.Step().stats.prompt_tokens_computed, prefixes.size() + repeated) << seed;
+    input.arrivals.push_back(Request(id, all.back(), 1));
   }
+  rig.Step(std::move(input));
+  rig.RunToEnd();
+  std::set<std::vector<TokenId>> prefixes;
+  for (const std::vector<TokenId>& prompt : all) {
+    for (auto end = prompt.begin(); end != prompt.end(); ++end) prefixes.emplace(prompt.begin(), end + 1);
+  }
+  EXPECT_EQ(rig.Step().stats.prompt_tokens_computed, prefixes.size() + repeated) << seed;
+}
+
+TEST(PrefixCache, AnOfflineBatchComputesEachEdgeOnce) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) ExpectEachEdgeOnce(seed, 60, 150);
+}
+
+TEST(PrefixCache, SoDoesABatchOfOverAThousand) { ExpectEachEdgeOnce(31, 1200, 50); }
+
+TEST(PrefixCache, WhoeverHasMostResidentIsNextHoweverManyWait) {
+  Rig rig({.max_queue = 2000, .max_sequences = 1}, {}, 3000);
+  rig.Arrive(Request(1, Tokens(200, 1), 2));
+  rig.RunToEnd();
+  StepInput input;
+  for (uint64_t id = 2; id <= 600; ++id) input.arrivals.push_back(Request(id, Tokens(30, id), 2));
+  input.arrivals.push_back(Request(700, Tokens(200, 1), 2));
+  rig.Step(std::move(input));
+  while (rig.finishes.size() < 3) rig.Step();
+  EXPECT_TRUE(rig.finishes.contains({RequestId(700), 0}));
 }
 
 TEST(PrefixCache, OtherSaltsFindNothingBeyondThePublicPart) {

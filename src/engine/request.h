@@ -12,9 +12,11 @@
 
 #include "base/ids.h"
 #include "base/prefix_scope.h"
+#include "base/retention.h"
 #include "base/sampling.h"
 #include "base/status.h"
 #include "base/stop_condition.h"
+#include "base/tenant.h"
 
 namespace cachalot::engine {
 
@@ -28,6 +30,8 @@ struct GenerateRequest {
   StopConditionFactory stop;        // empty: none
   int32_t prompt_logprobs = -1;     // -1: none; else logprobs of the prompt's tokens, with that many of the best
   PrefixScope scope;                // who shares its KV
+  TenantId tenant;                  // whose caps and share it is under
+  RetentionHints retention;         // of its KV, once it has ended
 };
 
 enum class RejectReason : uint8_t {
@@ -42,9 +46,10 @@ enum class RejectReason : uint8_t {
 struct Rejection {
   RequestId id;
   RejectReason reason = RejectReason::kInvalid;
-  std::string message;     // says what was wrong, with numbers
-  uint64_t needed = 0;     // tokens (kContextLength), slots (kTooLarge), requests (kQueueFull)
-  uint64_t available = 0;  // in the same unit
+  std::string message;      // says what was wrong, with numbers
+  uint64_t needed = 0;      // tokens (kContextLength), slots (kTooLarge), requests (kQueueFull)
+  uint64_t available = 0;   // in the same unit
+  double wait_seconds = 0;  // kQueueFull: until all that waits now will likely have been answered
 };
 
 enum class FinishReason : uint8_t { kStop = 0, kLength = 1, kCancelled = 2, kError = 3 };
@@ -63,6 +68,16 @@ struct PromptEvent {
   std::vector<SampledToken> tokens;
 };
 
+// How much of a pin there was room for.
+enum class PinOutcome : uint8_t { kNotAsked = 0, kWhole = 1, kShortened = 2, kRefused = 3 };
+
+// What became of a choice's retention hints.
+struct RetentionReport {
+  bool kept = false;  // its KV stays, as the hints say; else it is gone, as there is no prefix cache or it was cut off
+  PinOutcome pin = PinOutcome::kNotAsked;
+  uint32_t pinned_tokens = 0;  // of prompt and output, from the beginning
+};
+
 struct FinishEvent {
   RequestId id;
   uint32_t choice = 0;
@@ -71,6 +86,7 @@ struct FinishEvent {
   uint32_t prompt_tokens = 0;
   uint32_t cached_tokens = 0;  // of the prompt: those that were really not computed
   uint32_t output_tokens = 0;
+  RetentionReport retention;
 };
 
 }  // namespace cachalot::engine

@@ -15,10 +15,13 @@ void Engine::State::RunStep(StepOutput* out) {
   Result<kv::StepReservation> reservation = kv.Reserve(growth);
   if (!reservation.ok()) return FailStep(reservation.status(), out);
 
+  ScrubFreed();
   if (!reservation->copies().empty()) last_copy = memory.CopyWithin(reservation->copies());
   if (last_copy) memory.Wait(*std::exchange(last_copy, std::nullopt));
 
-  const Result<exec::Logits> logits = executor.Run(BuildBatch());
+  const exec::Batch batch = BuildBatch();
+  const cost::StepWork work = WorkOf(batch);
+  const Result<exec::Logits> logits = executor.Run(batch);
   if (!logits.ok()) {
     { const kv::StepReservation rolled_back = std::move(reservation).value(); }
     return FailStep(logits.status(), out);
@@ -28,12 +31,15 @@ void Engine::State::RunStep(StepOutput* out) {
   }
   std::move(reservation).value().Commit();
   ++totals.steps;
+  totals.tokens_computed += work.rows;
+  last_work = work;
+  out->predicted_seconds = step_cost.Predict(work);
   ApplyLogits(*logits, out);
 }
 
 void Engine::State::PlanRows() {
   candidates.clear();
-  std::vector<sched::RunnableView> views;
+  runnable.clear();
   for (uint32_t r = 0; r < running.size(); ++r) {
     const Request& request = running[r];
     for (uint32_t c = 0; c < request.choices.size(); ++c) {
@@ -44,12 +50,13 @@ void Engine::State::PlanRows() {
       view.pending_rows = static_cast<uint32_t>(request.history_tokens(choice) - kv.Length(choice.sequence));
       view.decoding = request.forked && view.pending_rows == 1;
       view.logits_everywhere = request.asked.prompt_logprobs >= 0 && !request.forked;
-      views.push_back(view);
+      runnable.push_back(view);
       candidates.push_back({r, c});
     }
   }
   const exec::StepLimits limits = executor.limits();
-  plan = sched::PlanStep(views, {std::min(options.step_rows, limits.rows), options.prefill_chunk, limits.logit_rows});
+  plan =
+      sched::PlanStep(runnable, {std::min(options.step_rows, limits.rows), options.prefill_chunk, limits.logit_rows});
 }
 
 // The tokens of the planned rows, in step_tokens, and the growth that they are.
@@ -151,6 +158,7 @@ void Engine::State::SampleNext(Request& request, uint32_t choice_index, std::spa
   const TokenId token = sampled.token;
   choice.output.push_back(token);
   ++totals.tokens_generated;
+  fair_share.Charge(asked.tenant, 1);
   out->tokens.push_back({asked.id, choice_index, std::move(sampled)});
 
   if (std::ranges::binary_search(asked.end_tokens, token) || (choice.stop && choice.stop->Push(token))) {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/retention.h"
 #include "base/status.h"
 
 namespace cachalot::kv {
@@ -23,13 +24,11 @@ using VisitId = uint32_t;  // one request's way through the index, from StartVis
 inline constexpr VisitId kNoVisit = 0;
 inline constexpr Nanos kNever = Nanos::max();
 
-enum class Priority : uint8_t { kLow = 0, kNormal = 1, kHigh = 2 };
-
-// What a request asks for the blocks that it uses. A block keeps the highest priority and the latest deadline of its
-// visits, until that deadline has passed.
+// What one user of an entry wishes for it. Of all wishes whose deadlines have not passed the highest priority holds;
+// once all have passed, the entry goes before all others.
 struct Retention {
-  Priority priority = Priority::kNormal;
-  Nanos deadline = kNever;  // goes before all others from then on
+  RetentionPriority priority = RetentionPriority::kNormal;
+  Nanos deadline = kNever;
 };
 
 struct EntryInfo {
@@ -39,6 +38,7 @@ struct EntryInfo {
   bool short_block = false;      // sealed before it was full
   bool has_lower_copy = false;   // a lower tier holds it too
   VisitId visit = kNoVisit;      // that it is part of
+  Retention retention;
 };
 
 struct Arrival {
@@ -47,7 +47,6 @@ struct Arrival {
   uint64_t known_tokens = 0;
   uint64_t prompt_tokens = 0;
   uint64_t whole_tokens = 0;  // of the prompt, in full blocks
-  Retention retention;
 };
 
 class EvictionPolicy {
@@ -62,6 +61,8 @@ class EvictionPolicy {
   virtual void Insert(EntryId entry, const EntryInfo& info, Nanos now) = 0;
   // A request uses the entry. A request's entries are touched last block first, so that tails leave first.
   virtual void Touch(EntryId entry, Nanos now) = 0;
+  // Somebody wishes this for the entry, whoever has wished for what before.
+  virtual void Retain(EntryId, const Retention&, Nanos) {}
   virtual void SetLowerCopy(EntryId, bool, Nanos) {}
 
   // Nothing stands in the way of its eviction: no reference and no entry that needs it; or something does again.
@@ -76,6 +77,8 @@ class EvictionPolicy {
   virtual std::optional<EntryId> Victim(Nanos now) = 0;
   // A candidate past its deadline, for those who want it gone without need.
   virtual std::optional<EntryId> Expired(Nanos) { return std::nullopt; }
+  // Expired() names none before; nothing: never, as things are.
+  virtual std::optional<Nanos> NextExpiry() const { return std::nullopt; }
 };
 
 // Names of policies, the default first.

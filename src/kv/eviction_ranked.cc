@@ -46,9 +46,17 @@ RankedPolicy::RankedPolicy(MakeRanker make_ranker) : ranker_(make_ranker(entries
 void RankedPolicy::Note(Nanos now) { now_ = std::max(now_, now); }
 
 Rung RankedPolicy::RungOf(const Entry& entry) const {
-  if (entry.retention.deadline <= now_) return kExpiredRung;
-  const auto priority = static_cast<Rung>(entry.retention.priority);
-  return static_cast<Rung>(1 + 2 * priority + (entry.info.has_lower_copy ? 0 : 1));
+  for (size_t priority = entry.held_until.size(); priority > 0; --priority) {
+    if (entry.held_until[priority - 1] <= now_) continue;
+    return static_cast<Rung>(2 * priority - (entry.info.has_lower_copy ? 1 : 0));
+  }
+  return kExpiredRung;
+}
+
+Nanos RankedPolicy::ChangeOf(const Entry& entry) const {
+  const auto holds =
+      std::find_if(entry.held_until.rbegin(), entry.held_until.rend(), [&](Nanos deadline) { return deadline > now_; });
+  return holds == entry.held_until.rend() ? kNever : *holds;
 }
 
 template <class Change>
@@ -72,19 +80,21 @@ void RankedPolicy::EndVisit(VisitId visit, Nanos now) {
   visits_.End(visit, now);
 }
 
-void RankedPolicy::Retain(EntryId entry, const Retention& wish) {
-  Retention& held = entries_[entry].retention;
-  const bool passed = held.deadline <= now_;
-  held.priority = passed ? wish.priority : std::max(held.priority, wish.priority);
-  held.deadline = passed ? wish.deadline : std::max(held.deadline, wish.deadline);
-  Schedule(entry);
+void RankedPolicy::Retain(EntryId entry, const Retention& wish, Nanos now) {
+  Note(now);
+  const auto priority = static_cast<size_t>(wish.priority);
+  if (entries_[entry].held_until[priority] >= wish.deadline) return;
+  Update(entry, [&](Entry& e) {
+    e.held_until[priority] = wish.deadline;
+    Schedule(entry);
+  });
 }
 
 void RankedPolicy::Schedule(EntryId entry) {
   Entry& e = entries_[entry];
-  if (e.scheduled) deadlines_.Erase(entry);
-  e.scheduled = e.retention.deadline != kNever;
-  if (e.scheduled) deadlines_.Push(entry, {static_cast<uint64_t>(std::max(Nanos(0), e.retention.deadline).count()), 0});
+  if (e.change != kNever) deadlines_.Erase(entry);
+  e.change = ChangeOf(e);
+  if (e.change != kNever) deadlines_.Push(entry, {static_cast<uint64_t>(e.change.count()), 0});
 }
 
 void RankedPolicy::Insert(EntryId entry, const EntryInfo& info, Nanos now) {
@@ -97,9 +107,9 @@ void RankedPolicy::Insert(EntryId entry, const EntryInfo& info, Nanos now) {
   e.touched_at = now;
   e.inserted = e.touched = ++calls_;
   e.touches = 1;
-  e.retention = {.priority = Priority::kLow, .deadline = Nanos::min()};
+  e.held_until[static_cast<size_t>(info.retention.priority)] = info.retention.deadline;
+  Schedule(entry);
   visits_.Insert(e, info.visit, now);
-  Retain(entry, visits_.RetentionOf(info.visit));
   ranker_->Inserted(entry);
 }
 
@@ -110,7 +120,6 @@ void RankedPolicy::Touch(EntryId entry, Nanos now) {
     e.touched = ++calls_;
     ++e.touches;
     visits_.Touch(e, started_last_, now);
-    Retain(entry, visits_.RetentionOf(started_last_));
     ranker_->Touched(entry);
   });
 }
@@ -138,6 +147,8 @@ void RankedPolicy::NotCandidate(EntryId entry) {
 void RankedPolicy::Evict(EntryId entry) {
   if (entries_[entry].rung != kNoRung) NotCandidate(entry);
   CACHALOT_CHECK(std::exchange(entries_[entry].resident, false));
+  entries_[entry].held_until = {};
+  Schedule(entry);
   ranker_->Evicted(entry);
 }
 
@@ -145,27 +156,21 @@ void RankedPolicy::Remove(EntryId entry) {
   Entry& e = entries_[entry];
   CACHALOT_CHECK(std::exchange(e.known, false));
   if (e.resident) Evict(entry);
-  e.retention = {};
-  Schedule(entry);
   visits_.Forget(e, now_);
   ranker_->Forgotten(entry);
 }
 
-// Candidates whose deadline has passed go to the first rung; the others will see it when they become candidates.
-void RankedPolicy::MoveExpired() {
-  while (!deadlines_.empty()) {
+// Candidates whose priority has had its time go down; the others will see it when they become candidates.
+void RankedPolicy::MoveDue() {
+  while (!deadlines_.empty() && entries_[deadlines_.Min()].change <= now_) {
     const EntryId entry = deadlines_.Min();
-    Entry& e = entries_[entry];
-    if (e.retention.deadline > now_) return;
-    deadlines_.Erase(entry);
-    e.scheduled = false;
-    if (e.rung != kNoRung && e.rung != kExpiredRung) Update(entry, [](Entry&) {});
+    Update(entry, [&](Entry&) { Schedule(entry); });
   }
 }
 
 std::optional<EntryId> RankedPolicy::Victim(Nanos now) {
   Note(now);
-  MoveExpired();
+  MoveDue();
   for (Rung rung = 0; rung < kRungs; ++rung) {
     if (on_rung_[rung] > 0) return ranker_->Best(rung, now_);
   }
@@ -174,9 +179,15 @@ std::optional<EntryId> RankedPolicy::Victim(Nanos now) {
 
 std::optional<EntryId> RankedPolicy::Expired(Nanos now) {
   Note(now);
-  MoveExpired();
+  MoveDue();
   if (on_rung_[kExpiredRung] == 0) return std::nullopt;
   return ranker_->Best(kExpiredRung, now_);
+}
+
+std::optional<Nanos> RankedPolicy::NextExpiry() const {
+  if (on_rung_[kExpiredRung] > 0) return now_;
+  if (deadlines_.empty()) return std::nullopt;
+  return entries_[deadlines_.Min()].change;
 }
 
 }  // namespace cachalot::kv

@@ -1,8 +1,8 @@
 // RankedPolicy is every policy of MakeEvictionPolicy: deadlines, priorities and lower copies above one Ranker's order.
 // Threads:   owned by the engine thread.
 // Ownership: owns entries, visits and its ranker.
-// Invariant: a candidate stands on exactly one rung, the one its retention and copies call for when it got there or,
-//            once its deadline has passed and a victim was asked for, on the first.
+// Invariant: a candidate stands on exactly one rung: the one that its retention and copies call for when it got there
+//            or when a victim was asked for last, whichever was later.
 // Cost:      that of the ranker, and O(log entries with a deadline) where there are deadlines.
 #pragma once
 
@@ -25,6 +25,7 @@ class RankedPolicy final : public EvictionPolicy {
   void EndVisit(VisitId visit, Nanos now) override;
   void Insert(EntryId entry, const EntryInfo& info, Nanos now) override;
   void Touch(EntryId entry, Nanos now) override;
+  void Retain(EntryId entry, const Retention& wish, Nanos now) override;
   void SetLowerCopy(EntryId entry, bool has_lower_copy, Nanos now) override;
   void BecomeCandidate(EntryId entry) override;
   void NotCandidate(EntryId entry) override;
@@ -32,6 +33,7 @@ class RankedPolicy final : public EvictionPolicy {
   void Remove(EntryId entry) override;
   std::optional<EntryId> Victim(Nanos now) override;
   std::optional<EntryId> Expired(Nanos now) override;
+  std::optional<Nanos> NextExpiry() const override;
 
   uint64_t steps() const { return ranker_->steps() + deadlines_.steps(); }
 
@@ -40,16 +42,16 @@ class RankedPolicy final : public EvictionPolicy {
   // Runs `change` while the entry is on no rung, and puts it back if it was on one.
   template <class Change>
   void Update(EntryId entry, Change change);
-  void Retain(EntryId entry, const Retention& wish);
+  Nanos ChangeOf(const Entry& entry) const;
   void Schedule(EntryId entry);
-  void MoveExpired();
+  void MoveDue();
   void Note(Nanos now);
 
   EntryTable entries_;
   VisitTable visits_;
   std::unique_ptr<Ranker> ranker_;
   std::vector<uint32_t> deadline_places_;
-  CandidateHeap deadlines_{&deadline_places_};  // all entries that have one which has not passed
+  CandidateHeap deadlines_{&deadline_places_};  // by Entry::change, all that have one
   std::array<uint64_t, kRungs> on_rung_{};
   VisitId started_last_ = kNoVisit;
   uint64_t calls_ = 0;  // that used an entry

@@ -23,12 +23,22 @@ std::unique_ptr<EvictionPolicy> Make(std::string_view name) {
   return std::move(policy).value();
 }
 
+// Where a candidate stands above all policies, from all that was ever wished for it.
+int RungOf(const std::vector<Retention>& wishes, bool has_lower_copy, Nanos now) {
+  int rung = 0;
+  for (const Retention& wish : wishes) {
+    if (wish.deadline <= now) continue;
+    rung = std::max(rung, 1 + 2 * static_cast<int>(wish.priority) + (has_lower_copy ? 0 : 1));
+  }
+  return rung;
+}
+
 // What the policies are told, kept plainly, and the same orders by looking at every candidate.
 class Reference {
  public:
   struct Item {
     EntryInfo info;
-    Retention retention;
+    std::vector<Retention> wishes;
     uint64_t inserted = 0, touched = 0, touches = 0;
     bool candidate = false;
     // S3-FIFO
@@ -37,8 +47,8 @@ class Reference {
   };
   explicit Reference(std::string name) : name_(std::move(name)) {}
 
-  void Insert(EntryId entry, const EntryInfo& info, const Retention& wish) {
-    Item& item = items_[entry] = {.info = info, .retention = wish};
+  void Insert(EntryId entry, const EntryInfo& info) {
+    Item& item = items_[entry] = {.info = info, .wishes = {info.retention}};
     item.inserted = item.touched = ++calls_;
     item.touches = 1;
     const auto left = left_small_.find(entry);
@@ -46,14 +56,11 @@ class Reference {
     if (left != left_small_.end()) left_small_.erase(left);
     item.arrived = ++arrivals_;
   }
-  void Touch(EntryId entry, const Retention& wish, Nanos now) {
+  void Touch(EntryId entry) {
     Item& item = items_.at(entry);
     item.touched = ++calls_;
     ++item.touches;
     item.uses = std::min<uint64_t>(3, item.uses + 1);
-    const bool passed = item.retention.deadline <= now;
-    item.retention.priority = passed ? wish.priority : std::max(item.retention.priority, wish.priority);
-    item.retention.deadline = passed ? wish.deadline : std::max(item.retention.deadline, wish.deadline);
   }
   void Evict(EntryId entry) {
     if (!items_.at(entry).in_main) left_small_[entry] = ++leavings_;
@@ -83,10 +90,7 @@ class Reference {
   }
 
  private:
-  static int RungOf(const Item& item, Nanos now) {
-    if (item.retention.deadline <= now) return 0;
-    return 1 + 2 * static_cast<int>(item.retention.priority) + (item.info.has_lower_copy ? 0 : 1);
-  }
+  static int RungOf(const Item& item, Nanos now) { return kv::RungOf(item.wishes, item.info.has_lower_copy, now); }
   std::pair<uint64_t, uint64_t> KeyOf(const Item& item) const {
     if (name_ == "lfu") return {item.touches, item.touched};
     if (name_ == "fifo") return {item.inserted, 0};
@@ -136,17 +140,21 @@ TEST_P(AgainstReference, HundredThousandRandomCallsGiveTheSameVictims) {
   for (int call = 0; call < 100'000; ++call) {
     now += milliseconds(random.Below(50));
     const auto entry = static_cast<EntryId>(random.Below(kEntries));
-    const Retention wish{.priority = static_cast<Priority>(random.Below(3)),
+    const Retention wish{.priority = static_cast<RetentionPriority>(random.Below(3)),
                          .deadline = random.Below(4) == 0 ? now + milliseconds(random.Below(3000)) : kNever};
-    const VisitId visit = policy->StartVisit({.now = now, .retention = wish});
+    const VisitId visit = policy->StartVisit({.now = now});
     if (!reference.Has(entry)) {
-      const EntryInfo info{.position = random.Below(9), .has_lower_copy = random.Below(3) == 0, .visit = visit};
+      const EntryInfo info{
+          .position = random.Below(9), .has_lower_copy = random.Below(3) == 0, .visit = visit, .retention = wish};
       policy->Insert(entry, info, now);
-      reference.Insert(entry, info, wish);
+      reference.Insert(entry, info);
       ghosts.erase(entry);
     } else if (random.Below(3) == 0) {
       policy->Touch(entry, now);
-      reference.Touch(entry, wish, now);
+      reference.Touch(entry);
+    } else if (random.Below(3) == 0) {
+      policy->Retain(entry, wish, now);
+      reference.At(entry).wishes.push_back(wish);
     } else if (reference.At(entry).candidate) {
       policy->NotCandidate(entry);
       reference.At(entry).candidate = false;
@@ -164,9 +172,10 @@ TEST_P(AgainstReference, HundredThousandRandomCallsGiveTheSameVictims) {
     ASSERT_EQ(policy->Victim(now), expected) << "call " << call;
     const std::optional<EntryId> late = policy->Expired(now);
     if (late) {
-      ASSERT_LE(reference.At(*late).retention.deadline, now);
+      ASSERT_EQ(RungOf(reference.At(*late).wishes, false, now), 0);
+      ASSERT_LE(policy->NextExpiry(), now);
     }
-    if (expected && reference.At(*expected).retention.deadline <= now) {
+    if (expected && RungOf(reference.At(*expected).wishes, false, now) == 0) {
       ASSERT_TRUE(late);
     }
     expired += late ? 1 : 0;
@@ -196,19 +205,17 @@ class EveryPolicy : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(EveryPolicy, LetsExpiredGoFirstThenLowPriorityThenWhatALowerTierHolds) {
   const auto policy = Make(GetParam());
-  const auto add = [&](EntryId entry, Priority priority, Nanos deadline, bool copy) {
-    const VisitId visit = policy->StartVisit({.retention = {priority, deadline}});
-    policy->Insert(entry, {.position = 16, .has_lower_copy = copy, .visit = visit}, Nanos(0));
-    policy->EndVisit(visit, Nanos(0));
+  const auto add = [&](EntryId entry, RetentionPriority priority, Nanos deadline, bool copy) {
+    policy->Insert(entry, {.position = 16, .has_lower_copy = copy, .retention = {priority, deadline}}, Nanos(0));
     policy->BecomeCandidate(entry);
   };
-  add(0, Priority::kHigh, kNever, false);
-  add(1, Priority::kHigh, kNever, true);
-  add(2, Priority::kNormal, kNever, false);
-  add(3, Priority::kNormal, kNever, true);
-  add(4, Priority::kLow, kNever, false);
-  add(5, Priority::kLow, kNever, true);
-  add(6, Priority::kHigh, seconds(10), false);
+  add(0, RetentionPriority::kHigh, kNever, false);
+  add(1, RetentionPriority::kHigh, kNever, true);
+  add(2, RetentionPriority::kNormal, kNever, false);
+  add(3, RetentionPriority::kNormal, kNever, true);
+  add(4, RetentionPriority::kLow, kNever, false);
+  add(5, RetentionPriority::kLow, kNever, true);
+  add(6, RetentionPriority::kHigh, seconds(10), false);
   EXPECT_EQ(policy->Expired(seconds(9)), std::nullopt);
   EXPECT_EQ(policy->Victim(seconds(9)), EntryId{5});
   EXPECT_EQ(policy->Expired(seconds(10)), EntryId{6});
@@ -221,22 +228,84 @@ TEST_P(EveryPolicy, LetsExpiredGoFirstThenLowPriorityThenWhatALowerTierHolds) {
 
 TEST_P(EveryPolicy, AUseBeforeTheDeadlineCanMoveIt) {
   const auto policy = Make(GetParam());
-  const VisitId first = policy->StartVisit({.retention = {.deadline = seconds(5)}});
-  policy->Insert(3, {.position = 16, .visit = first}, Nanos(0));
-  policy->EndVisit(first, Nanos(0));
+  policy->Insert(3, {.position = 16, .retention = {.deadline = seconds(5)}}, Nanos(0));
   policy->BecomeCandidate(3);
-  const VisitId second = policy->StartVisit({.now = seconds(4), .retention = {.deadline = seconds(8)}});
+  EXPECT_EQ(policy->NextExpiry(), seconds(5));
   policy->Touch(3, seconds(4));
-  policy->EndVisit(second, seconds(4));
+  policy->Retain(3, {.deadline = seconds(8)}, seconds(4));
   EXPECT_EQ(policy->Expired(seconds(7)), std::nullopt);
+  EXPECT_EQ(policy->NextExpiry(), seconds(8));
   EXPECT_EQ(policy->Expired(seconds(8)), EntryId{3});
+}
+
+TEST_P(EveryPolicy, APriorityEndsWithItsDeadlineAndTheNextOneHolds) {
+  const auto policy = Make(GetParam());
+  policy->Insert(0, {.retention = {RetentionPriority::kHigh, seconds(5)}}, Nanos(0));
+  policy->Insert(1, {.retention = {RetentionPriority::kNormal, kNever}}, Nanos(0));
+  policy->Retain(0, {RetentionPriority::kLow, seconds(9)}, Nanos(0));
+  policy->BecomeCandidate(0);
+  policy->BecomeCandidate(1);
+  EXPECT_EQ(policy->Victim(seconds(4)), EntryId{1});
+  EXPECT_EQ(policy->Victim(seconds(5)), EntryId{0});
+  EXPECT_EQ(policy->Expired(seconds(8)), std::nullopt);
+  EXPECT_EQ(policy->Expired(seconds(9)), EntryId{0});
+}
+
+// Whatever the policy's own order is: the expired first, then low priority before high, and what a lower tier holds
+// before what it does not.
+TEST_P(EveryPolicy, NothingGoesWhileSomethingStandsBelowIt) {
+  struct Item {
+    std::vector<Retention> wishes;
+    bool has_lower_copy = false, candidate = false;
+  };
+  const auto policy = Make(GetParam());
+  std::map<EntryId, Item> items;
+  SplitMix64 random(11);
+  Nanos now{0};
+  int victims[7] = {};
+  for (int call = 0; call < 100'000; ++call) {
+    now += milliseconds(random.Below(40));
+    const auto entry = static_cast<EntryId>(random.Below(80));
+    const Retention wish{.priority = static_cast<RetentionPriority>(random.Below(3)),
+                         .deadline = random.Below(2) == 0 ? now + milliseconds(random.Below(4000)) : kNever};
+    const auto found = items.find(entry);
+    if (found == items.end()) {
+      const bool copy = random.Below(2) == 0;
+      policy->Insert(entry, {.position = 16, .has_lower_copy = copy, .retention = wish}, now);
+      items[entry] = {{wish}, copy, false};
+    } else if (const uint64_t dice = random.Below(6); dice < 2) {
+      found->second.candidate ? policy->NotCandidate(entry) : policy->BecomeCandidate(entry);
+      found->second.candidate = !found->second.candidate;
+    } else if (dice == 2) {
+      policy->Touch(entry, now);
+    } else if (dice == 3) {
+      policy->Retain(entry, wish, now);
+      found->second.wishes.push_back(wish);
+    } else if (dice == 4) {
+      found->second.has_lower_copy = !found->second.has_lower_copy;
+      policy->SetLowerCopy(entry, found->second.has_lower_copy, now);
+    }
+    if (random.Below(2) == 0) continue;
+    int lowest = 7;
+    for (const auto& [id, item] : items) {
+      if (item.candidate) lowest = std::min(lowest, RungOf(item.wishes, item.has_lower_copy, now));
+    }
+    const std::optional<EntryId> victim = policy->Victim(now);
+    ASSERT_EQ(victim.has_value(), lowest < 7);
+    if (!victim) continue;
+    const Item& item = items.at(*victim);
+    ASSERT_TRUE(item.candidate);
+    ASSERT_EQ(RungOf(item.wishes, item.has_lower_copy, now), lowest) << "call " << call;
+    ++victims[lowest];
+    policy->Remove(*victim);
+    items.erase(*victim);
+  }
+  for (const int count : victims) EXPECT_GT(count, 20);
 }
 
 TEST_P(EveryPolicy, ANumberUsedAgainHasNoPast) {
   const auto policy = Make(GetParam());
-  const VisitId visit = policy->StartVisit({.retention = {Priority::kHigh, seconds(5)}});
-  policy->Insert(0, {.visit = visit}, Nanos(0));
-  policy->EndVisit(visit, Nanos(0));
+  policy->Insert(0, {.retention = {RetentionPriority::kHigh, seconds(5)}}, Nanos(0));
   policy->BecomeCandidate(0);
   policy->Remove(0);
   EXPECT_EQ(policy->Victim(seconds(1)), std::nullopt);

@@ -5,6 +5,7 @@
 // Cost:      O(1) or O(log candidates) per call, amortised, counted by steps().
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -21,16 +22,16 @@ inline constexpr Rung kNoRung = kRungs;
 
 struct Entry {
   EntryInfo info;
-  Retention retention;
-  VisitId visit = kNoVisit;  // that it counts as part of
+  std::array<Nanos, 3> held_until{};  // by priority: the latest deadline that was wished with it
+  VisitId visit = kNoVisit;           // that it counts as part of
   Nanos touched_at{0};
-  uint64_t inserted = 0;   // number of the call that made it resident
-  uint64_t touched = 0;    // number of the call that used it last, insertion included
-  uint32_t touches = 0;    // since it became resident, insertion included
-  Rung rung = kNoRung;     // of a candidate
-  bool known = false;      // from Insert() to Remove()
-  bool resident = false;   // from Insert() to Evict() or Remove()
-  bool scheduled = false;  // its deadline has not passed, as far as was looked at
+  uint64_t inserted = 0;  // number of the call that made it resident
+  uint64_t touched = 0;   // number of the call that used it last, insertion included
+  uint32_t touches = 0;   // since it became resident, insertion included
+  Rung rung = kNoRung;    // of a candidate
+  bool known = false;     // from Insert() to Remove()
+  bool resident = false;  // from Insert() to Evict() or Remove()
+  Nanos change = kNever;  // when its priority has had its time, as far as was looked at
 };
 
 using EntryTable = std::vector<Entry>;

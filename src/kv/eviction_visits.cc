@@ -44,7 +44,6 @@ VisitId VisitTable::Start(const Arrival& arrival, const Entry* deepest) {
   const VisitId id = Make(Kind::kTurn, arrival.now);
   Visit& visit = visits_[id];
   visit.open = true;
-  visit.retention = arrival.retention;
   visit.fresh_tokens = arrival.prompt_tokens - std::min(arrival.known_tokens, arrival.prompt_tokens);
   visit.tail_tokens = arrival.whole_tokens;
   const Visit& old = visits_[before];
@@ -121,7 +120,6 @@ void VisitTable::Insert(Entry& entry, VisitId by, Nanos now) {
     const VisitId id = Make(Kind::kShortBlock, now);
     visits_[id].tail_tokens = entry.info.position;
     visits_[id].traits = ShortBlockTraits(visits_[by].traits);
-    visits_[id].retention = visits_[by].retention;
     Watch(id);
     Assign(entry, id);
     return;

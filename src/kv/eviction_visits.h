@@ -34,8 +34,6 @@ class VisitTable {
   void Insert(Entry& entry, VisitId by, Nanos now);
   void Forget(Entry& entry, Nanos now);
 
-  // What `id` asked for; the default for kNoVisit.
-  Retention RetentionOf(VisitId id) const { return visits_[id].retention; }
   Nanos LastUse(VisitId id) const { return visits_[id].last; }
 
   // Conversations and shared prefixes return each after their own law.
@@ -66,7 +64,6 @@ class VisitTable {
     uint64_t tail_tokens = 0;    // where its tail ends; 0: none
     uint64_t shared_tokens = 0;  // above that it belongs to others too
     VisitId shared = kNoVisit;   // takes over what it shares
-    Retention retention;
     uint64_t record = kNoRecord;
   };
   struct Watched {

@@ -51,8 +51,12 @@ Result<StepReservation> KvManager::Reserve(std::span<const Growth> growth) {
     return Overloaded(fmt::format("KV pool: the step needs {} slots; {} of {} are free", needed, available_slots(),
                                   state.pool.slots()));
   }
-  CACHALOT_CHECK(state.MakeFree(needed));
+  if (!state.MakeFree(needed)) {
+    return Internal(fmt::format("KV pool: the step needs {} slots; {} are free, and nothing of what is idle is let go",
+                                needed, state.pool.free_count()));
+  }
   state.open = true;
+  state.copies.clear();  // those of an Attach have been started, and their sources may be gone
   for (const Growth& g : growth) {
     Sequence& sequence = state.At(g.sequence);
     CACHALOT_CHECK(!sequence.in_step);
@@ -105,7 +109,7 @@ uint64_t KvManager::State::SlotsNeeded(std::span<const Growth> growth) {
 }
 
 void KvManager::State::Grow(Sequence& sequence, const Growth& growth) {
-  CACHALOT_CHECK(sequence.cursor == nullptr || growth.ids.size() == growth.tokens);
+  CACHALOT_CHECK(!sequence.keeps_tokens() || growth.ids.size() == growth.tokens);
   const uint64_t end = BlocksFor(sequence.length + growth.tokens, geometry.block_tokens);
   CACHALOT_CHECK(end <= kMaxSequenceBlocks);
   uint32_t full_slots = 0;
@@ -120,8 +124,8 @@ void KvManager::State::Grow(Sequence& sequence, const Growth& growth) {
     for (; table.end_block() < end; ++taken) table.Append();
     if (geometry.windows[group] == 0) full_slots += taken;
   }
-  if (sequence.cursor != nullptr)
-    sequence.unsealed.insert(sequence.unsealed.end(), growth.ids.begin(), growth.ids.end());
+  NoteScrub(sequence, sequence.length / geometry.block_tokens);
+  if (sequence.keeps_tokens()) sequence.unsealed.insert(sequence.unsealed.end(), growth.ids.begin(), growth.ids.end());
   sequence.step_tokens = growth.tokens;
   grown.push_back(&sequence);
   full_slots_taken.push_back(full_slots);
@@ -136,7 +140,7 @@ void KvManager::State::UndoGrow(Sequence& sequence) {
     table->ShareTailAgain(moved.back().original);
     moved.pop_back();
   }
-  if (sequence.cursor != nullptr) sequence.unsealed.resize(sequence.unsealed.size() - sequence.step_tokens);
+  if (sequence.keeps_tokens()) sequence.unsealed.resize(sequence.unsealed.size() - sequence.step_tokens);
 }
 
 void KvManager::State::KeepGrowth(Sequence& sequence) {
@@ -144,6 +148,8 @@ void KvManager::State::KeepGrowth(Sequence& sequence) {
   if (sequence.cursor != nullptr) {
     SealWhole(sequence);
     OpenTail(sequence);
+  } else {
+    SealUnindexed(sequence);
   }
   DropWindows(sequence);
 }
@@ -153,9 +159,9 @@ void KvManager::State::SealWhole(Sequence& sequence) {
   const uint64_t end = sequence.length / block_tokens;
   if (sequence.cursor->end_block() == end) return;
   CloseOpen(sequence);
-  PrefixNode* const from = sequence.cursor;
+  const uint64_t first = sequence.cursor->end_block();
   size_t used = 0;
-  for (uint64_t block = from->end_block(); block < end; ++block, used += block_tokens) {
+  for (uint64_t block = first; block < end; ++block, used += block_tokens) {
     const std::span<const TokenId> tokens(sequence.unsealed.data() + used, block_tokens);
     const PrefixKey key = index->KeyOf(sequence.scope, block, tokens);
     for (uint32_t g = 0; g < groups(); ++g) block_slots[g] = sequence.tables[g].slot(static_cast<uint32_t>(block));
@@ -164,10 +170,12 @@ void KvManager::State::SealWhole(Sequence& sequence) {
     for (uint32_t g = 0; g < groups(); ++g) {
       sequence.tables[g].Replace(static_cast<uint32_t>(block), SlotId(node->slots[g]));
     }
+    SealInShadow(sequence, block, node->chain);
     index->Enter(*node);
     index->Leave(*std::exchange(sequence.cursor, node));
   }
   sequence.unsealed.erase(sequence.unsealed.begin(), sequence.unsealed.begin() + static_cast<ptrdiff_t>(used));
+  NoteScrub(sequence, first);  // others' equal blocks, which took the place of its own
 }
 
 // What was announced is written: the rest of it can be copied from this sequence's tail, and all of it continued.
@@ -178,7 +186,7 @@ void KvManager::State::OpenTail(Sequence& sequence) {
     sequence.open = sequence.ahead.back();
     index->Open(*sequence.open);
   }
-  index->MarkResume(*sequence.cursor);
+  index->MarkResume(*sequence.cursor, WishOf(sequence));
   sequence.announced = 0;
   sequence.ahead.clear();
 }

@@ -9,17 +9,21 @@
 
 namespace cachalot::kv {
 
-KvManager::State::State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy)
+KvManager::State::State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy, const cost::StepCost* step_cost,
+                        bool with_shadow)
     : geometry(std::move(geometry_in)),
       pool(geometry.slots),
       unshared(geometry.slots, 0),
       block_slots(geometry.windows.size(), kNoSlot) {
   CACHALOT_CHECK(geometry.block_tokens > 0 && !geometry.windows.empty());
-  if (policy != nullptr) index = std::make_unique<PrefixIndex>(geometry, pool, std::move(policy));
+  if (with_shadow) shadow = std::make_unique<ShadowIndex>(geometry);
+  if (policy != nullptr) index = std::make_unique<PrefixIndex>(geometry, pool, std::move(policy), step_cost);
+  if (index != nullptr && shadow != nullptr) index->Tell(*shadow);
 }
 
-KvManager::KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy)
-    : state_(std::make_unique<State>(std::move(geometry), std::move(policy))) {}
+KvManager::KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy, const cost::StepCost* step_cost,
+                     bool with_shadow)
+    : state_(std::make_unique<State>(std::move(geometry), std::move(policy), step_cost, with_shadow)) {}
 
 KvManager::~KvManager() { CACHALOT_CHECK(!state_->open); }
 
@@ -28,12 +32,15 @@ uint32_t KvManager::free_slots() const { return state_->pool.free_count(); }
 uint32_t KvManager::available_slots() const { return state_->pool.free_count() + state_->pool.idle_count(); }
 uint32_t KvManager::full_slots_in_use() const { return state_->pool.in_use(SlotUse::kFull); }
 uint64_t KvManager::evicted_slots() const { return state_->index == nullptr ? 0 : state_->index->evicted_slots(); }
+ResidencyCounts KvManager::residency() const {
+  return state_->index == nullptr ? ResidencyCounts{} : state_->index->residency();
+}
 
 uint32_t KvManager::EvictAllIdle() {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   const uint32_t free = state.pool.free_count();
-  while (state.index != nullptr && state.pool.idle_count() > 0 && state.index->EvictOne()) {
+  while (state.index != nullptr && state.pool.idle_count() > 0 && state.index->EvictOne(Loss::kCleared)) {
   }
   return state.pool.free_count() - free;
 }
@@ -42,15 +49,29 @@ void KvManager::SetNow(Nanos now) {
   if (state_->index != nullptr) state_->index->SetNow(now);
 }
 
+void KvManager::EvictExpired(uint32_t limit) {
+  CACHALOT_CHECK(!state_->open);
+  if (state_->index != nullptr) state_->index->EvictExpired(limit);
+}
+
+std::optional<Nanos> KvManager::NextExpiry() const {
+  return state_->index == nullptr ? std::nullopt : state_->index->NextExpiry();
+}
+
+uint64_t KvManager::expired_slots() const { return state_->index == nullptr ? 0 : state_->index->expired_slots(); }
+std::vector<SlotId> KvManager::TakeToScrub() { return state_->pool.TakeToScrub(); }
+
 Sequence& KvManager::State::At(SequenceId id) const {
+  Sequence* const recent = by_id[id.value % by_id.size()];
+  if (recent != nullptr && recent->id == id) return *recent;
   const auto found =
       std::lower_bound(live.begin(), live.end(), id, [](const auto& s, SequenceId wanted) { return s->id < wanted; });
   CACHALOT_CHECK(found != live.end() && (*found)->id == id);
   return **found;
 }
 
-SequenceId KvManager::Create(const PrefixScope& scope) {
-  const SequenceId id = CreateUnindexed();
+SequenceId KvManager::Create(const PrefixScope& scope, const RetentionHints& hints) {
+  const SequenceId id = CreateUnindexed(hints);
   Sequence& sequence = state_->At(id);
   sequence.scope = scope;
   if (state_->index != nullptr) {
@@ -60,7 +81,7 @@ SequenceId KvManager::Create(const PrefixScope& scope) {
   return id;
 }
 
-SequenceId KvManager::CreateUnindexed() {
+SequenceId KvManager::CreateUnindexed(const RetentionHints& hints) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   std::unique_ptr<Sequence> sequence;
@@ -77,6 +98,9 @@ SequenceId KvManager::CreateUnindexed() {
   sequence->id = SequenceId(state.next_id++);
   sequence->length = 0;
   sequence->visit = kNoVisit;
+  sequence->hints = hints;
+  sequence->chain = {};
+  state.by_id[sequence->id.value % state.by_id.size()] = sequence.get();
   state.live.push_back(std::move(sequence));
   return state.live.back()->id;
 }
@@ -84,13 +108,14 @@ SequenceId KvManager::CreateUnindexed() {
 SequenceId KvManager::Fork(SequenceId parent_id) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
-  const SequenceId child_id = Create(state.At(parent_id).scope);
+  const SequenceId child_id = Create(state.At(parent_id).scope, state.At(parent_id).hints);
   const Sequence& parent = state.At(parent_id);
   Sequence& child = state.At(child_id);
   child.length = parent.length;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
+  child.unsealed = parent.unsealed;
+  state.ForkInShadow(parent, child);
   if (parent.cursor != nullptr) {
-    child.unsealed = parent.unsealed;
     state.index->Enter(*parent.cursor);
     state.index->Leave(*std::exchange(child.cursor, parent.cursor));
   }
@@ -101,15 +126,21 @@ void KvManager::Free(SequenceId id) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   Sequence& sequence = state.At(id);
+  state.EndInShadow(sequence);
   if (sequence.cursor != nullptr) {
     state.SealShort(sequence);
     state.Withdraw(sequence);
+    if (sequence.hints.ttl != Nanos::max()) state.RetainPath(sequence);
   }
+  sequence.unsealed.clear();
   state.DropTables(sequence);
   if (sequence.cursor != nullptr) {
+    state.index->EndUse(*sequence.cursor);
     state.index->EndVisit(sequence.visit);
     state.index->Leave(*std::exchange(sequence.cursor, nullptr));
   }
+  Sequence*& recent = state.by_id[id.value % state.by_id.size()];
+  if (recent == &sequence) recent = nullptr;
   const auto at = std::ranges::find_if(state.live, [&](const auto& s) { return s.get() == &sequence; });
   state.spare.push_back(std::move(*at));
   state.live.erase(at);
@@ -140,6 +171,7 @@ PrefixView KvManager::Find(const PrefixScope& scope, std::span<const TokenId> to
   if (state.index == nullptr) return {};
   const PrefixMatch match = state.index->Find(scope, tokens, limit);
   PrefixView view{.tokens = match.tokens, .awaited = match.awaited, .full_tokens = match.full_tokens};
+  if (match.awaited > match.tokens) view.pending = {match.pending, match.pending->writer};
   for (const PrefixNode* node = match.node; node->parent != nullptr; node = node->parent) {
     for (uint32_t group = 0; group < state.groups(); ++group) {
       if (state.geometry.windows[group] != 0) continue;
@@ -150,26 +182,57 @@ PrefixView KvManager::Find(const PrefixScope& scope, std::span<const TokenId> to
   return view;
 }
 
+bool KvManager::IsPending(const PendingBlock& block) const {
+  return block.node != nullptr && block.node->writer == block.writer && block.node->written == 0;
+}
+
+void KvManager::Watch(PrefixWatch& watch) {
+  if (state_->index != nullptr) state_->index->Watch(watch);
+}
+
 AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens, uint64_t limit) {
   State& state = *state_;
   Sequence& sequence = state.At(id);
   CACHALOT_CHECK(!state.open && sequence.length == 0 && sequence.announced == 0);
   state.copies.clear();
-  if (state.index == nullptr) return {};
+  limit = std::min<uint64_t>(limit, tokens.size());
+  const ShadowSight sight = state.Arrive(sequence, tokens);
+  if (state.index == nullptr) {
+    return {.account = state.AccountOf(sequence, {tokens.size(), limit, 0, 0, false}, sight)};
+  }
   const PrefixMatch match = state.index->Find(sequence.scope, tokens, limit);
   sequence.visit = state.index->StartVisit(match, tokens.size());
   state.StartAt(sequence, match);
+  state.TouchPath(sequence);
   if (match.partial != nullptr && !state.CopyPartial(sequence, match, tokens)) {
     // Without room for the copy, its tokens are computed again.
-    const uint64_t whole = match.tokens - match.tokens % state.geometry.block_tokens;
     state.DropTables(sequence);
-    state.StartAt(sequence, state.index->Find(sequence.scope, tokens, whole));
+    state.StartAt(sequence, state.FindWhole(sequence.scope, tokens, match.tokens));
   }
   state.index->Announce(*sequence.cursor, sequence.scope,
                         tokens.subspan(uint64_t{sequence.cursor->end_block()} * state.geometry.block_tokens), id,
                         &sequence.ahead);
   sequence.announced = tokens.size();
-  return {sequence.length, state.copies};
+  sequence.chain = sequence.cursor->chain;
+  return {sequence.length, state.copies,
+          state.AccountOf(sequence, {tokens.size(), limit, sequence.length, match.full_tokens, true}, sight)};
+}
+
+SequenceId KvManager::Hold(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) {
+  const SequenceId id = Create(scope);
+  State& state = *state_;
+  if (state.index != nullptr) state.StartAt(state.At(id), state.FindWhole(scope, tokens, limit));
+  return id;
+}
+
+// A match that ends with a block.
+PrefixMatch KvManager::State::FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) {
+  for (;;) {
+    limit -= limit % geometry.block_tokens;
+    const PrefixMatch match = index->Find(scope, tokens, limit);
+    if (match.tokens % geometry.block_tokens == 0) return match;
+    limit = match.tokens;
+  }
 }
 
 // Gives the sequence the whole blocks of the match, shared.
@@ -184,10 +247,22 @@ void KvManager::State::StartAt(Sequence& sequence, const PrefixMatch& match) {
       table.AppendShared(SlotId(path[path.size() - 1 - block]->slots[group]));
     }
   }
-  for (PrefixNode* node : path) index->Touch(*node);  // the last block first, so that tails leave first
   sequence.length = path.size() * geometry.block_tokens;
   index->Enter(*match.node);
   index->Leave(*std::exchange(sequence.cursor, match.node));
+  NoteScrub(sequence, 0);
+}
+
+void KvManager::State::TouchPath(const Sequence& sequence) {
+  const Retention wish = WishOf(sequence);
+  // The last block first, so that tails leave first.
+  for (PrefixNode* node = sequence.cursor; node->parent != nullptr; node = node->parent) index->Touch(*node, wish);
+}
+
+// Its wishes count from now, the end of its use.
+void KvManager::State::RetainPath(const Sequence& sequence) {
+  const Retention wish = WishOf(sequence);
+  for (PrefixNode* node = sequence.cursor; node->parent != nullptr; node = node->parent) index->Retain(*node, wish);
 }
 
 void KvManager::State::DropTables(Sequence& sequence) {
@@ -210,7 +285,7 @@ bool KvManager::State::CopyPartial(Sequence& sequence, const PrefixMatch& match,
     index->Unpin(source);
     return false;
   }
-  index->Touch(source);
+  index->Touch(source, WishOf(sequence));
   for (uint32_t group = 0; group < groups(); ++group) {
     const SlotId from = source.written > 0 ? At(source.writer).tables[group].tail() : SlotId(source.slots[group]);
     sequence.tables[group].Append();
@@ -220,14 +295,32 @@ bool KvManager::State::CopyPartial(Sequence& sequence, const PrefixMatch& match,
   sequence.unsealed.assign(tokens.begin() + static_cast<ptrdiff_t>(sequence.length),
                            tokens.begin() + static_cast<ptrdiff_t>(match.tokens));
   sequence.length = match.tokens;
+  NoteScrub(sequence, match.tokens / geometry.block_tokens);
   return true;
 }
 
 EntryInfo KvManager::State::InfoOf(const Sequence& sequence, uint64_t position) const {
+  const uint64_t begin = position - 1 - (position - 1) % geometry.block_tokens;
   return {.slots = groups(),
           .position = position,
+          .recompute_seconds = index->RecomputeSeconds(begin, position),
           .short_block = position % geometry.block_tokens != 0,
-          .visit = sequence.visit};
+          .visit = sequence.visit,
+          .retention = WishOf(sequence)};
+}
+
+Retention KvManager::State::WishOf(const Sequence& sequence) const {
+  const RetentionHints& hints = sequence.hints;
+  return {hints.priority, hints.ttl < kNever - index->now() ? index->now() + hints.ttl : kNever};
+}
+
+void KvManager::State::NoteScrub(const Sequence& sequence, uint64_t first) {
+  if (!sequence.hints.scrub) return;
+  for (const PageTable& table : sequence.tables) {
+    for (uint64_t block = std::max<uint64_t>(first, table.first_block()); block < table.end_block(); ++block) {
+      pool.ScrubWhenFree(SlotId(table.slot(static_cast<uint32_t>(block))));
+    }
+  }
 }
 
 // Its unfilled block, whose tokens nobody will add to any more, can be found from now on.
@@ -242,7 +335,7 @@ void KvManager::State::SealShort(Sequence& sequence) {
     PrefixNode* const node = index->Seal(*last, key, block_slots, InfoOf(sequence, sequence.length));
     if (node != nullptr) last = node;
   }
-  if (sequence.length > 0) index->MarkResume(*last);
+  if (sequence.length > 0) index->MarkResume(*last, WishOf(sequence));
   sequence.unsealed.clear();
 }
 

@@ -10,28 +10,48 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/block_copy.h"
 #include "base/clock.h"
+#include "base/hit_account.h"
 #include "base/ids.h"
+#include "base/kv_ledger.h"
 #include "base/page_view.h"
 #include "base/prefix_scope.h"
+#include "base/retention.h"
 #include "base/status.h"
 #include "kv/eviction.h"
 #include "kv/geometry.h"
+#include "kv/residency.h"
+
+namespace cachalot {
+struct KvLayout;
+}
+namespace cachalot::cost {
+class StepCost;
+}
 
 namespace cachalot::kv {
 
 struct KvSnapshot;
+struct PrefixNode;
 class KvManager;
+class PrefixWatch;
 
 // Growth of one sequence in one step.
 struct Growth {
   SequenceId sequence;
   uint32_t tokens = 0;
   std::span<const TokenId> ids;  // the tokens; may be empty where there is no prefix index
+};
+
+// A block that a running sequence was about to fill.
+struct PendingBlock {
+  const PrefixNode* node = nullptr;  // null: none
+  SequenceId writer{0};
 };
 
 // What is resident of a prompt.
@@ -41,11 +61,13 @@ struct PrefixView {
   uint64_t full_tokens = 0;      // in whole blocks, that full attention has without a gap
   uint64_t full_slots = 0;       // of full attention that would be shared
   uint64_t idle_full_slots = 0;  // of them: those that nobody uses now
+  PendingBlock pending;          // the last of what is awaited, where awaited > tokens
 };
 
 struct AttachedPrefix {
   uint64_t tokens = 0;                // the sequence's length
   std::span<const BlockCopy> copies;  // to be started before anything else is; valid until the next call
+  HitAccount account;                 // all zero without a shadow index
 };
 
 // The blocks of one step: page tables already show them, so that the step can run. Commit makes the growth last;
@@ -71,8 +93,11 @@ class StepReservation {
 
 class KvManager {
  public:
-  // Without a policy nothing outlives its sequence and nothing is found again.
-  explicit KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy = nullptr);
+  // Without a policy nothing outlives its sequence and nothing is found again. `step_cost`, which must outlive the
+  // manager, says what evicted blocks would cost to have again; null: as much, each. With a shadow index, what Attach
+  // returns tells of each token why it is there or not.
+  explicit KvManager(KvGeometry geometry, std::unique_ptr<EvictionPolicy> policy = nullptr,
+                     const cost::StepCost* step_cost = nullptr, bool with_shadow = false);
   ~KvManager();
 
   const KvGeometry& geometry() const;
@@ -82,17 +107,32 @@ class KvManager {
   // Slots of full attention that some sequence holds.
   uint32_t full_slots_in_use() const;
   uint64_t evicted_slots() const;
+  ResidencyCounts residency() const;
   // Evicts all that only the index holds, and says how many slots that were. Requires that no reservation is open.
   uint32_t EvictAllIdle();
   // The time that the eviction policy sees, until the next call.
   void SetNow(Nanos now);
+  // Evicts idle blocks that are past their deadline: about `limit` of them. Requires that no reservation is open.
+  void EvictExpired(uint32_t limit);
+  // When there may be some next.
+  std::optional<Nanos> NextExpiry() const;
+  uint64_t expired_slots() const;
+  // Slots that became free since the last call and whose bytes are to be overwritten, before anything else is written.
+  std::vector<SlotId> TakeToScrub();
 
-  // An empty sequence. Its blocks are found by those whose scope says so.
-  SequenceId Create(const PrefixScope& scope = {});
+  // An empty sequence. Its blocks are found by those whose scope says so, and kept as the hints say (but for `pin`).
+  SequenceId Create(const PrefixScope& scope = {}, const RetentionHints& hints = {});
   // An empty sequence whose blocks nobody else finds, and which takes nobody's.
-  SequenceId CreateUnindexed();
+  SequenceId CreateUnindexed(const RetentionHints& hints = {});
+  // A sequence that holds what is resident of these tokens in whole blocks, at most `limit` tokens, and never grows.
+  // Nobody counts it as a use. Requires that no reservation is open.
+  SequenceId Hold(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
   // What is resident of these tokens, at most `limit`.
   PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
+  // It was not filled yet, and its writer has not given it up.
+  bool IsPending(const PendingBlock& block) const;
+  // From now on `watch` says how much of its prompt is resident.
+  void Watch(PrefixWatch& watch);
   // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and
   // lets others wait for the rest. Requires that no reservation is open.
   AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit);
@@ -110,7 +150,8 @@ class KvManager {
   // Slots that no other sequence uses.
   uint32_t ExclusiveSlots(SequenceId sequence) const;
 
-  // Reserves the growth of all sequences together, evicting what must go, or nothing: kOverloaded with numbers. One
+  // Reserves the growth of all sequences together, evicting what must go, or nothing: kOverloaded with numbers, or
+  // kInternal where the policy names no victim though there is one. One
   // reservation may be open at a time; each sequence at most once in `growth`.
   Result<StepReservation> Reserve(std::span<const Growth> growth);
 
@@ -118,6 +159,9 @@ class KvManager {
   PageTableRef Pages(SequenceId sequence, uint32_t group) const;
 
   KvSnapshot Snapshot() const;
+  // What every byte of the pool is used for, an open reservation's included: O(slots + page-table entries). Requires
+  // that the layout is that of the geometry.
+  KvLedger Ledger(const KvLayout& layout) const;
 
  private:
   friend class StepReservation;

@@ -215,6 +215,23 @@ TEST(KvManager, SequenceIdsAreNeverGivenTwice) {
   }
 }
 
+// What Attach copies from may have gone by the time of the step.
+TEST(KvManager, AStepNamesItsOwnCopiesOnly) {
+  KvManager manager(Full(10), MakeEvictionPolicy("lru").value());
+  const std::vector<TokenId> tokens = {1, 2, 3, 4, 5, 6};
+  const SequenceId first = manager.Create();
+  manager.Attach(first, tokens, 0);
+  const Growth prompt[] = {{first, 6, tokens}};
+  std::move(manager.Reserve(prompt)).value().Commit();
+  manager.Free(first);
+  const SequenceId second = manager.Create();
+  ASSERT_EQ(manager.Attach(second, tokens, 5).copies.size(), 1u);
+  const Growth rest[] = {{second, 1, std::span(tokens).subspan(5)}};
+  Result<StepReservation> step = manager.Reserve(rest);
+  ASSERT_TRUE(step.ok());
+  EXPECT_TRUE(step->copies().empty());
+}
+
 TEST(KvManagerDeathTest, MisuseStops) {
   KvManager manager(Full(10));
   const SequenceId id = manager.Create();

@@ -6,12 +6,15 @@
 // Cost:      none.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
+#include "kv/hit_account.h"
 #include "kv/kv_manager.h"
 #include "kv/page_table.h"
 #include "kv/prefix_index.h"
+#include "kv/shadow_index.h"
 #include "kv/slot_pool.h"
 
 namespace cachalot::kv {
@@ -31,6 +34,13 @@ struct Sequence {
   uint64_t announced = 0;          // tokens up to the end of what it said
   PrefixNode* open = nullptr;      // its unfilled block, once all that was announced is written
   VisitId visit = kNoVisit;
+
+  // Of those that the shadow index follows.
+  ShadowVisit shadow = ShadowIndex::kNoVisit;
+  BlockChain chain;  // up to the last whole block
+
+  bool keeps_tokens() const { return cursor != nullptr || shadow != ShadowIndex::kNoVisit; }
+  RetentionHints hints;
 };
 
 // A tail that the open reservation moved to a slot of its own.
@@ -40,19 +50,27 @@ struct MovedTail {
 };
 
 struct KvManager::State {
-  State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy);
+  State(KvGeometry geometry_in, std::unique_ptr<EvictionPolicy> policy, const cost::StepCost* step_cost,
+        bool with_shadow);
 
   Sequence& At(SequenceId id) const;
   uint32_t groups() const { return static_cast<uint32_t>(geometry.windows.size()); }
 
   // kv_manager.cc
+  PrefixMatch FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
   void StartAt(Sequence& sequence, const PrefixMatch& match);
+  void TouchPath(const Sequence& sequence);
+  void RetainPath(const Sequence& sequence);
   void DropTables(Sequence& sequence);
   bool CopyPartial(Sequence& sequence, const PrefixMatch& match, std::span<const TokenId> tokens);
   void SealShort(Sequence& sequence);
   void CloseOpen(Sequence& sequence);
   void Withdraw(Sequence& sequence);
   EntryInfo InfoOf(const Sequence& sequence, uint64_t position) const;
+  // What the sequence wishes for what it uses now.
+  Retention WishOf(const Sequence& sequence) const;
+  // Its blocks from logical block `first` on are overwritten when they are free, if it wishes so.
+  void NoteScrub(const Sequence& sequence, uint64_t first);
   // Evicts until there are that many free slots; false when that can't be.
   bool MakeFree(uint64_t slots);
 
@@ -68,12 +86,22 @@ struct KvManager::State {
   void DropWindows(Sequence& sequence);
   void EndStep();
 
+  // kv_account.cc
+  ShadowSight Arrive(Sequence& sequence, std::span<const TokenId> tokens);
+  HitAccount AccountOf(const Sequence& sequence, const HitFacts& facts, const ShadowSight& sight) const;
+  void ForkInShadow(const Sequence& parent, Sequence& child);
+  void SealInShadow(Sequence& sequence, uint64_t block, const BlockChain& chain);
+  void SealUnindexed(Sequence& sequence);
+  void EndInShadow(Sequence& sequence);
+
   KvSnapshot Snapshot() const;
 
   KvGeometry geometry;
   SlotPool pool;
+  std::unique_ptr<ShadowIndex> shadow;           // may be null
   std::unique_ptr<PrefixIndex> index;            // null: nothing is found again; ends before the pool
   std::vector<std::unique_ptr<Sequence>> live;   // ascending by id
+  std::array<Sequence*, 4096> by_id{};           // of the live ones, the last with this remainder of its id; or null
   std::vector<std::unique_ptr<Sequence>> spare;  // freed: empty tables that keep their capacity
   uint64_t next_id = 1;
 

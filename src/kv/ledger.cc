@@ -1,72 +1,69 @@
-#include "kv/ledger.h"
-
+// The ledger: every byte of the pool, by what it is used for.
 #include <algorithm>
 #include <vector>
 
 #include "base/check.h"
+#include "base/kv_layout.h"
+#include "kv/kv_state.h"
 
 namespace cachalot::kv {
 namespace {
 
-// What is known of one slot.
+// What sequences have in one slot. Places count from the beginning of its block.
 struct Holding {
   uint32_t group = 0;
   uint32_t sequences = 0;
-  bool listed = false;
-  uint64_t live_from = UINT64_MAX;  // positions: the first that some sequence still reads
-  uint64_t written_to = 0;          // end of what is written
-  uint64_t reserved_to = 0;         // end of what the open step writes
-  uint64_t begin = 0;               // of the block
+  uint32_t live_from = UINT32_MAX;  // the first that some sequence still reads
+  uint32_t written_to = 0;
+  uint32_t reserved_to = 0;  // by the open step
+  bool filling = false;      // a copy of the open step goes there
 };
 
-void NoteSequence(const KvSnapshot& snapshot, const KvSnapshot::Sequence& sequence, std::vector<Holding>* slots) {
-  const uint64_t block_tokens = snapshot.geometry.block_tokens;
+void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vector<Holding>* slots) {
+  const uint64_t block_tokens = geometry.block_tokens;
   for (uint32_t group = 0; group < sequence.tables.size(); ++group) {
-    const KvSnapshot::Table& table = sequence.tables[group];
-    const uint64_t window = snapshot.geometry.windows[group];
+    const PageTableRef pages = sequence.tables[group].Ref();
+    const uint64_t window = geometry.windows[group];
     const uint64_t visible = window == 0 || sequence.length < window ? 0 : sequence.length - window + 1;
-    for (size_t i = 0; i < table.slots.size(); ++i) {
-      Holding& slot = (*slots)[table.slots[i].value];
+    for (uint64_t i = 0; i < pages.slot_count; ++i) {
+      Holding& slot = (*slots)[pages.slots[i]];
+      const uint64_t begin = (pages.first_block + i) * block_tokens;
+      const auto place = [&](uint64_t position) {
+        return static_cast<uint32_t>(std::clamp(position, begin, begin + block_tokens) - begin);
+      };
       slot.group = group;
-      slot.begin = (table.first_block + i) * block_tokens;
-      const uint64_t end = slot.begin + block_tokens;
       ++slot.sequences;
-      slot.live_from = std::min(slot.live_from, std::max(visible, slot.begin));
-      slot.written_to = std::max(slot.written_to, std::min(end, sequence.length));
-      slot.reserved_to = std::max(slot.reserved_to, std::min(end, sequence.length + sequence.reserved_tokens));
+      slot.live_from = std::min(slot.live_from, place(visible));
+      slot.written_to = std::max(slot.written_to, place(sequence.length));
+      slot.reserved_to = std::max(slot.reserved_to, place(sequence.length + sequence.step_tokens));
     }
   }
 }
 
 }  // namespace
 
-KvLedger LedgerOf(const KvSnapshot& snapshot, const KvLayout& layout) {
-  const uint64_t block_tokens = snapshot.geometry.block_tokens;
-  CACHALOT_CHECK(layout.groups.size() == snapshot.geometry.windows.size());
-  std::vector<Holding> slots(snapshot.geometry.slots);
-  for (const KvSnapshot::Sequence& sequence : snapshot.sequences) NoteSequence(snapshot, sequence, &slots);
-  for (const KvSnapshot::Node& node : snapshot.nodes) {
-    for (uint32_t group = 0; group < node.slots.size(); ++group) {
-      if (node.slots[group] == kNoSlot) continue;
-      Holding& slot = slots[node.slots[group]];
-      slot.group = group;
-      slot.listed = true;
-      slot.begin = node.block * block_tokens;
-      slot.written_to = std::max(slot.written_to, slot.begin + node.tokens);
-    }
+KvLedger KvManager::Ledger(const KvLayout& layout) const {
+  const State& state = *state_;
+  CACHALOT_CHECK(layout.groups.size() == state.groups());
+  std::vector<Holding> slots(state.pool.slots());
+  for (const auto& sequence : state.live) NoteSequence(state.geometry, *sequence, &slots);
+  if (state.open) {
+    for (const BlockCopy& copy : state.copies) slots[copy.to.value].filling = true;
   }
-  KvLedger ledger;
-  ledger.total_bytes = snapshot.geometry.slots * layout.slot_bytes;
-  for (const Holding& slot : slots) {
-    if (slot.sequences == 0 && !slot.listed) {
-      ledger.free_bytes += layout.slot_bytes;
-      continue;
+  KvLedger ledger{.total_bytes = slots.size() * layout.slot_bytes,
+                  .free_bytes = state.pool.free_count() * layout.slot_bytes};
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    if (state.pool.references(SlotId(i)) == 0) continue;
+    Holding& slot = slots[i];
+    const bool idle = slot.sequences == 0;
+    if (idle) {
+      const PrefixIndex::Listing& listing = state.index->listing(i);
+      slot = {.group = listing.group, .live_from = 0, .written_to = listing.tokens};
     }
-    const uint64_t used = layout.groups[slot.group].used_bytes, token = used / block_tokens;
-    const uint64_t written_from = slot.sequences == 0 ? slot.begin : std::min(slot.live_from, slot.written_to);
-    const uint64_t written = (slot.written_to - std::min(slot.written_to, written_from)) * token;
+    const uint64_t used = layout.groups[slot.group].used_bytes, token = used / state.geometry.block_tokens;
+    const uint64_t written = (slot.written_to - std::min(slot.written_to, slot.live_from)) * token;
     const uint64_t reserved = (slot.reserved_to - std::min(slot.reserved_to, slot.written_to)) * token;
-    (slot.sequences == 0 ? ledger.idle_bytes : ledger.live_bytes) += written;
+    (idle ? ledger.idle_bytes : slot.filling ? ledger.transit_bytes : ledger.live_bytes) += written;
     if (slot.sequences > 1) ledger.shared_bytes += written;
     ledger.reserved_bytes += reserved;
     ledger.waste_bytes += used - written - reserved;

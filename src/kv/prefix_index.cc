@@ -4,16 +4,20 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cost/step_cost.h"
 #include "kv/slot_pool.h"
 
 namespace cachalot::kv {
 
-PrefixIndex::PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy)
+PrefixIndex::PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy,
+                         const cost::StepCost* step_cost)
     : geometry_(geometry),
       pool_(pool),
       policy_(std::move(policy)),
+      step_cost_(step_cost),
+      work_shape_(geometry.windows),
       tree_(geometry.block_tokens, static_cast<uint32_t>(geometry.windows.size())),
-      node_of_slot_(geometry.slots, nullptr) {
+      listings_(geometry.slots) {
   for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
     const uint32_t window = geometry.windows[group];
     auto found = std::ranges::find(classes_, window, &Class::window);
@@ -35,8 +39,7 @@ PrefixIndex::~PrefixIndex() {
 }
 
 PrefixKey PrefixIndex::KeyOf(const PrefixScope& scope, uint64_t block, std::span<const TokenId> tokens) const {
-  const bool everybodys = (block + 1) * geometry_.block_tokens <= scope.public_tokens;
-  return {everybodys ? CacheSalt{} : scope.salt, tokens};
+  return {SaltAt(scope, (block + 1) * geometry_.block_tokens), tokens};
 }
 
 bool PrefixIndex::Lists(const PrefixNode& node, const Class& c) const {
@@ -85,6 +88,7 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
   later_reach_.run.assign(classes_.size(), 0);
   PrefixMatch match{.node = &root()};
   PrefixNode* node = &root();
+  PrefixNode* written = nullptr;  // the last on the way that has a writer
   uint64_t blocks = 0;
   for (; (blocks + 1) * block_tokens <= limit; ++blocks) {
     const PrefixKey key = KeyOf(scope, blocks, tokens.subspan(blocks * block_tokens, block_tokens));
@@ -94,6 +98,7 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
       FindPartial(*node, key, now_reach_, later_reach_, &match);  // in case that nothing deeper is there
     }
     node = child;
+    if (node->writer.value != 0) written = node;
     Advance(*node, &now_reach_, &later_reach_);
     const uint64_t reached = (blocks + 1) * block_tokens;
     if (Reaches(now_reach_, blocks + 1, reached)) {
@@ -101,7 +106,10 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
       match.node = node;
       match.partial = nullptr;
     }
-    if (Reaches(later_reach_, blocks + 1, reached)) match.awaited = reached;
+    if (Reaches(later_reach_, blocks + 1, reached)) {
+      match.awaited = reached;
+      match.pending = written;
+    }
     if (classes_.front().window == 0 && now_reach_.run.front() == blocks + 1) match.full_tokens = reached;
   }
   const uint64_t done = blocks * block_tokens;
@@ -122,10 +130,59 @@ void PrefixIndex::FindPartial(PrefixNode& node, const PrefixKey& rest, const Rea
       match->partial = &child;
     }
     const uint64_t awaited = done + common;
-    if (child.writer.value != 0 && awaited > match->awaited && Reaches(later, blocks, awaited))
+    if (child.writer.value != 0 && awaited > match->awaited && Reaches(later, blocks, awaited)) {
       match->awaited = awaited;
+      match->pending = &child;
+    }
     return there == done + common;  // no other has more
   });
+}
+
+// Watches.
+
+void PrefixIndex::Watch(PrefixWatch& watch) {
+  CACHALOT_CHECK(!watch.is_linked());
+  if (classes_.front().window == 0) MoveOn(watch, root());
+}
+
+// As far as it can go, from a node that it has reached.
+void PrefixIndex::MoveOn(PrefixWatch& watch, PrefixNode& from) {
+  const Class& full = classes_.front();
+  const uint64_t block_tokens = geometry_.block_tokens;
+  PrefixNode* node = &from;
+  for (;;) {
+    const uint64_t begin = uint64_t{node->end_block()} * block_tokens;
+    const uint64_t count = std::min<uint64_t>(block_tokens, watch.tokens_.size() - begin);
+    watch.next_ = KeyOf(watch.scope_, node->end_block(), watch.tokens_.subspan(begin, count));
+    PrefixNode* const child = count == block_tokens ? tree_.Find(*node, watch.next_) : nullptr;
+    if (child == nullptr || !Lists(*child, full)) break;
+    node = child;
+  }
+  watch.resident_ = uint64_t{node->end_block()} * block_tokens;
+  node->watches.insert(watch);
+}
+
+// The block of `to` is there now.
+void PrefixIndex::PassOnWatches(PrefixNode& from, PrefixNode& to) {
+  if (from.watches.empty() || to.count < geometry_.block_tokens || !Lists(to, classes_.front())) return;
+  for (;;) {
+    const auto found = from.watches.find(to.key(), PrefixWatch::ByNext());
+    if (found == from.watches.end()) return;
+    PrefixWatch& watch = *found;
+    watch.unlink();
+    MoveOn(watch, to);
+  }
+}
+
+// The block of `node` is going; what it followed, full attention still has.
+void PrefixIndex::PullBackWatches(PrefixNode& node) {
+  while (!node.watches.empty()) {
+    PrefixWatch& watch = *node.watches.begin();
+    watch.unlink();
+    watch.resident_ = uint64_t{node.block} * geometry_.block_tokens;
+    watch.next_ = KeyOf(watch.scope_, node.block, watch.tokens_.subspan(watch.resident_, geometry_.block_tokens));
+    node.parent->watches.insert(watch);
+  }
 }
 
 VisitId PrefixIndex::StartVisit(const PrefixMatch& match, uint64_t prompt_tokens) {
@@ -142,9 +199,24 @@ void PrefixIndex::EndVisit(VisitId visit) {
   if (visit != kNoVisit) policy_->EndVisit(visit, now_);
 }
 
-void PrefixIndex::Touch(PrefixNode& node) {
-  if (ListsAny(node)) policy_->Touch(BlockEntry(node), now_);
+void PrefixIndex::Touch(PrefixNode& node, const Retention& wish) {
+  if (ListsAny(node)) {
+    policy_->Touch(BlockEntry(node), now_);
+    residency_.OnUsed(node.id, now_);
+  }
   if (node.resume) policy_->Touch(ResumeEntry(node), now_);
+  Retain(node, wish);
+}
+
+void PrefixIndex::Retain(PrefixNode& node, const Retention& wish) {
+  if (ListsAny(node)) policy_->Retain(BlockEntry(node), wish, now_);
+  if (node.resume) policy_->Retain(ResumeEntry(node), wish, now_);
+}
+
+void PrefixIndex::EndUse(const PrefixNode& last) {
+  for (const PrefixNode* node = &last; node->parent != nullptr; node = node->parent) {
+    if (ListsAny(*node)) residency_.OnLeft(node->id, now_);
+  }
 }
 
 // Cursors and writers.
@@ -221,13 +293,17 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
   node->written = 0;
   if (!listed) {
     policy_->Insert(BlockEntry(*node), info, now_);
+    residency_.OnSealed(node->id, now_);
     UpdateRank(*node);
     if (parent.parent != nullptr) {
       ++parent.listed_children;
       UpdateRank(parent);
     }
+  } else {
+    Retain(*node, info.retention);
   }
   DropShorter(*node);
+  PassOnWatches(parent, *node);
   return node;
 }
 
@@ -241,21 +317,26 @@ void PrefixIndex::DropShorter(PrefixNode& node) {
     const bool begins_it = shorter.salt == node.salt && shorter.count < node.count &&
                            CommonTokens(shorter.key().tokens, node.key().tokens) == shorter.count;
     if (!begins_it || !shorter.ranked || shorter.writer.value != 0 || !ListsAll(node)) return;
-    EvictNode(shorter);
+    EvictNode(shorter, Loss::kNone);
   }
 }
 
 void PrefixIndex::List(PrefixNode& node, uint32_t group, uint32_t slot) {
   pool_.AddToIndex(SlotId(slot));
   node.slots[group] = slot;
-  node_of_slot_[slot] = &node;
+  listings_[slot] = {&node, group, node.count};
 }
 
 void PrefixIndex::Unlist(PrefixNode& node, uint32_t group) {
   const uint32_t slot = std::exchange(node.slots[group], kNoSlot);
   if (slot == kNoSlot) return;
-  node_of_slot_[slot] = nullptr;
+  listings_[slot] = {};
   pool_.RemoveFromIndex(SlotId(slot));
+  if (geometry_.windows[group] == 0) PullBackWatches(node);
+}
+
+double PrefixIndex::RecomputeSeconds(uint64_t begin, uint64_t end) const {
+  return step_cost_ == nullptr ? 1 : step_cost_->Added(work_shape_.Rows(begin, end - begin));
 }
 
 // Resume points.
@@ -265,8 +346,9 @@ uint32_t PrefixIndex::FirstCovered(const PrefixNode& node) const {
       FirstBlockKept(widest_window_, node.end_position(geometry_.block_tokens), geometry_.block_tokens));
 }
 
-void PrefixIndex::MarkResume(PrefixNode& node) {
-  if (sliding_groups_.empty() || node.parent == nullptr || node.resume) return;
+void PrefixIndex::MarkResume(PrefixNode& node, const Retention& wish) {
+  if (sliding_groups_.empty() || node.parent == nullptr) return;
+  if (node.resume) return policy_->Retain(ResumeEntry(node), wish, now_);
   const uint32_t first = FirstCovered(node);
   if (first > node.block) return;  // the window ends with the last token: nothing need be kept
   node.resume = true;
@@ -276,7 +358,13 @@ void PrefixIndex::MarkResume(PrefixNode& node) {
     slots += static_cast<uint32_t>(sliding_groups_.size());
   }
   const EntryId entry = ResumeEntry(node);
-  policy_->Insert(entry, {.slots = slots, .position = node.end_position(geometry_.block_tokens)}, now_);
+  const uint64_t position = node.end_position(geometry_.block_tokens);
+  policy_->Insert(entry,
+                  {.slots = slots,
+                   .position = position,
+                   .recompute_seconds = RecomputeSeconds(uint64_t{first} * geometry_.block_tokens, position),
+                   .retention = wish},
+                  now_);
   policy_->BecomeCandidate(entry);
 }
 
@@ -297,7 +385,8 @@ void PrefixIndex::NoteIfLoose(PrefixNode& node) {
 }
 
 void PrefixIndex::OnReleased(uint32_t slot) {
-  if (node_of_slot_[slot] != nullptr && !sliding_groups_.empty()) NoteIfLoose(*node_of_slot_[slot]);
+  PrefixNode* const node = listings_[slot].node;
+  if (node != nullptr && !sliding_groups_.empty()) NoteIfLoose(*node);
 }
 
 // Eviction.
@@ -313,23 +402,41 @@ void PrefixIndex::UpdateRank(PrefixNode& node) {
   }
 }
 
-bool PrefixIndex::EvictOne() {
+bool PrefixIndex::EvictOne(Loss loss) {
   const uint32_t free = pool_.free_count();
-  while (!EvictLoose()) {
+  while (!EvictLoose(loss)) {
     const std::optional<EntryId> victim = policy_->Victim(now_);
     if (!victim) return false;
-    PrefixNode& node = *tree_.nodes()[*victim / 2];
-    if (*victim == BlockEntry(node)) {
-      EvictNode(node);
-      break;
-    }
-    ForgetResume(node);
+    if (EvictEntry(*victim, loss)) break;
   }
   evicted_slots_ += pool_.free_count() - free;
   return true;
 }
 
-bool PrefixIndex::EvictLoose() {
+void PrefixIndex::EvictExpired(uint32_t limit) {
+  const uint32_t free = pool_.free_count();
+  for (; limit > 0; --limit) {
+    const std::optional<EntryId> expired = policy_->Expired(now_);
+    if (!expired) break;
+    EvictEntry(*expired, Loss::kExpired);
+  }
+  evicted_slots_ += pool_.free_count() - free;
+  expired_slots_ += pool_.free_count() - free;
+}
+
+// False where nothing is free for it: a resume point, whose blocks may be loose now.
+bool PrefixIndex::EvictEntry(EntryId entry, Loss loss) {
+  PrefixNode& node = *tree_.nodes()[entry / 2];
+  const bool is_block = entry == BlockEntry(node);
+  if (is_block) {
+    EvictNode(node, loss);
+  } else {
+    ForgetResume(node);
+  }
+  return is_block;
+}
+
+bool PrefixIndex::EvictLoose(Loss loss) {
   while (!loose_.empty()) {
     PrefixNode& node = loose_.front();
     loose_.pop_front();
@@ -339,25 +446,29 @@ bool PrefixIndex::EvictLoose() {
       if (Idle(node, group)) Unlist(node, group);
     }
     if (pool_.free_count() == free) continue;
-    if (!ListsAny(node)) ForgetEntry(node);
+    if (!ListsAny(node)) ForgetEntry(node, loss);
     return true;
   }
   return false;
 }
 
-void PrefixIndex::EvictNode(PrefixNode& node) {
+void PrefixIndex::EvictNode(PrefixNode& node, Loss loss) {
   ForgetResume(node);
   for (uint32_t group = 0; group < geometry_.windows.size(); ++group) {
     CACHALOT_DCHECK(node.slots[group] == kNoSlot || Idle(node, group));
     Unlist(node, group);
   }
-  ForgetEntry(node);
+  ForgetEntry(node, loss);
 }
 
 // The node lists no slot any more.
-void PrefixIndex::ForgetEntry(PrefixNode& node) {
+void PrefixIndex::ForgetEntry(PrefixNode& node, Loss loss) {
   policy_->Remove(BlockEntry(node));
   node.ranked = false;
+  if (loss != Loss::kNone) {
+    residency_.OnEvicted(node.id, now_);
+    if (shadow_ != nullptr) shadow_->OnEvicted(node.chain, loss);
+  }
   PrefixNode* const parent = node.parent;
   if (parent->parent != nullptr) {
     --parent->listed_children;

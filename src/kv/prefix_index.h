@@ -17,15 +17,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
 
 #include "base/clock.h"
+#include "cost/step_work.h"
 #include "kv/eviction.h"
 #include "kv/geometry.h"
 #include "kv/prefix_tree.h"
+#include "kv/residency.h"
+#include "kv/shadow_index.h"
+
+namespace cachalot::cost {
+class StepCost;
+}
 
 namespace cachalot::kv {
 
@@ -35,30 +43,37 @@ struct PrefixMatch {
   uint64_t tokens = 0;            // that need not be computed
   uint64_t awaited = 0;           // that will not have to be once running writers have come that far; >= tokens
   uint64_t full_tokens = 0;       // in whole blocks, that the groups of full attention have without a gap
+  PrefixNode* pending = nullptr;  // of the last block that is awaited, if awaited > tokens
   PrefixNode* node = nullptr;     // of the last whole block among `tokens`; the root where there is none
   PrefixNode* partial = nullptr;  // of the block whose first tokens % block_tokens are to be copied, if any
 };
 
 class PrefixIndex {
  public:
-  PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy);
+  // `step_cost` says what evicted blocks would cost to have again; null: as much, each.
+  PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy,
+              const cost::StepCost* step_cost = nullptr);
   ~PrefixIndex();
   PrefixIndex(const PrefixIndex&) = delete;
   PrefixIndex& operator=(const PrefixIndex&) = delete;
 
   void SetNow(Nanos now) { now_ = now; }
+  Nanos now() const { return now_; }
   PrefixNode& root() { return tree_.root(); }
   const PrefixNode& root() const { return tree_.root(); }
   PrefixKey KeyOf(const PrefixScope& scope, uint64_t block, std::span<const TokenId> tokens) const;
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.
   PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
+  // Begins to keep `watch`.
+  void Watch(PrefixWatch& watch);
   // A request comes in, for which this was found; until EndVisit it is named with what it seals. Touch speaks of the
   // visit that was started last.
   VisitId StartVisit(const PrefixMatch& match, uint64_t prompt_tokens);
   void EndVisit(VisitId visit);
-  // Tells the policy that a request came this way.
-  void Touch(PrefixNode& node);
+  // Tells the policy that a request came this way, and what it wishes; or what it wishes only.
+  void Touch(PrefixNode& node, const Retention& wish);
+  void Retain(PrefixNode& node, const Retention& wish);
 
   // A sequence has come as far as `node`; it will Leave.
   void Enter(PrefixNode& node);
@@ -80,15 +95,36 @@ class PrefixIndex {
   // it lacks; its slots are then the ones to use. Null: a longer block that begins alike is there already.
   PrefixNode* Seal(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots, const EntryInfo& info);
 
+  // What a step gets longer by when these tokens of a sequence are computed in it.
+  double RecomputeSeconds(uint64_t begin, uint64_t end) const;
+
   // A prefix that ends with `node` is worth continuing. No effect without sliding groups.
-  void MarkResume(PrefixNode& node);
+  void MarkResume(PrefixNode& node, const Retention& wish);
   // A sequence has given up its reference on the slot.
   void OnReleased(uint32_t slot);
 
   // Frees at least one slot, or says that nothing may go.
-  bool EvictOne();
+  bool EvictOne(Loss loss = Loss::kCapacity);
+  // Lets go of what is past its deadline, at most `limit` entries.
+  void EvictExpired(uint32_t limit);
+  // When there may be something next.
+  std::optional<Nanos> NextExpiry() const { return policy_->NextExpiry(); }
 
-  uint64_t evicted_slots() const { return evicted_slots_; }
+  // Who is told of blocks that are evicted; it must outlive the index.
+  void Tell(ShadowIndex& shadow) { shadow_ = &shadow; }
+  // A request that came as far as `last` ends.
+  void EndUse(const PrefixNode& last);
+  const ResidencyCounts& residency() const { return residency_.counts(); }
+
+  struct Listing {
+    PrefixNode* node = nullptr;  // null: the slot is not in the index
+    uint32_t group = 0;
+    uint32_t tokens = 0;
+  };
+  const Listing& listing(uint32_t slot) const { return listings_[slot]; }
+
+  uint64_t evicted_slots() const { return evicted_slots_; }  // expired ones included
+  uint64_t expired_slots() const { return expired_slots_; }
 
  private:
   struct Class {  // groups of one window
@@ -109,14 +145,18 @@ class PrefixIndex {
   uint32_t Usable(const PrefixNode& node) const;
   uint32_t FirstCovered(const PrefixNode& node) const;
 
+  void MoveOn(PrefixWatch& watch, PrefixNode& from);
+  void PassOnWatches(PrefixNode& from, PrefixNode& to);
+  void PullBackWatches(PrefixNode& node);
   void List(PrefixNode& node, uint32_t group, uint32_t slot);
   void Unlist(PrefixNode& node, uint32_t group);
   void UpdateRank(PrefixNode& node);
   void ForgetResume(PrefixNode& node);
   void NoteIfLoose(PrefixNode& node);
-  bool EvictLoose();
-  void EvictNode(PrefixNode& node);
-  void ForgetEntry(PrefixNode& node);
+  bool EvictLoose(Loss loss);
+  bool EvictEntry(EntryId entry, Loss loss);
+  void EvictNode(PrefixNode& node, Loss loss);
+  void ForgetEntry(PrefixNode& node, Loss loss);
   void DropShorter(PrefixNode& node);
   void Tidy(PrefixNode* node);
 
@@ -126,17 +166,22 @@ class PrefixIndex {
   const KvGeometry geometry_;
   SlotPool& pool_;
   const std::unique_ptr<EvictionPolicy> policy_;
+  const cost::StepCost* const step_cost_;
+  const cost::WorkShape work_shape_;
   PrefixTree tree_;
   std::vector<Class> classes_;  // ascending windows: full attention first
   std::vector<uint32_t> sliding_groups_;
   uint32_t widest_window_ = 0;
-  std::vector<PrefixNode*> node_of_slot_;
+  std::vector<Listing> listings_;  // by slot
   using LooseHook =
       boost::intrusive::member_hook<PrefixNode, boost::intrusive::list_member_hook<>, &PrefixNode::loose_hook>;
   boost::intrusive::list<PrefixNode, LooseHook> loose_;  // may hold some that no longer are
   Reach now_reach_, later_reach_;                        // scratch of Find
   Nanos now_{0};
+  Residency residency_;
+  ShadowIndex* shadow_ = nullptr;
   uint64_t evicted_slots_ = 0;
+  uint64_t expired_slots_ = 0;
 };
 
 }  // namespace cachalot::kv

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <vector>
 
+#include "base/kv_layout.h"
 #include "base/random.h"
 #include "kv/eviction.h"
 #include "kv/kv_manager.h"
@@ -24,9 +25,9 @@ std::vector<std::vector<TokenId>> Prompts() {
   return prompts;
 }
 
-KvManager Manager() {
+KvManager Manager(bool with_shadow = false) {
   return KvManager({.block_tokens = 16, .windows = {0}, .slots = 16 * kPrompts * kTokens / 16},
-                   MakeEvictionPolicy("cost").value());
+                   MakeEvictionPolicy("cost").value(), nullptr, with_shadow);
 }
 
 void Insert(KvManager& manager, const std::vector<TokenId>& prompt) {
@@ -61,18 +62,46 @@ void Match(benchmark::State& state) {
 }
 BENCHMARK(Match);
 
-// A prompt that is new from its first token on, with all that it takes: attach, reserve, commit, seal, end.
+// A prompt that is new from its first token on, with all that it takes: attach, reserve, commit, seal, end. With 1,
+// the shadow index is told of it too.
 void InsertNew(benchmark::State& state) {
   std::vector<TokenId> prompt(kTokens);
   std::iota(prompt.begin(), prompt.end(), 0);
-  KvManager manager = Manager();
+  KvManager manager = Manager(state.range(0) != 0);
   for (auto _ : state) {
     ++prompt[0];
     Insert(manager, prompt);
   }
   state.SetItemsProcessed(state.iterations() * kTokens);
 }
-BENCHMARK(InsertNew);
+BENCHMARK(InsertNew)->Arg(0)->Arg(1);
+
+// The same of prompts that are there already: what the shadow index adds to a hit.
+void InsertKnown(benchmark::State& state) {
+  const auto prompts = Prompts();
+  KvManager manager = Manager(state.range(0) != 0);
+  for (auto _ : state) {
+    for (const auto& prompt : prompts) Insert(manager, prompt);
+  }
+  state.SetItemsProcessed(state.iterations() * kPrompts * kTokens);
+}
+BENCHMARK(InsertKnown)->Arg(0)->Arg(1);
+
+// What an engine that runs does once a second; an item is a slot.
+void Ledger(benchmark::State& state) {
+  KvShape shape;
+  shape.layers.push_back({.kv_heads = 2, .k_dim = 8, .v_dim = 8});
+  const KvLayout layout = PlanKvLayout(shape, 1000).value();
+  KvManager manager = Manager();
+  std::vector<TokenId> prompt(kTokens);
+  while (manager.free_slots() > 0) {
+    ++prompt[0];
+    Insert(manager, prompt);
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(manager.Ledger(layout).live_bytes);
+  state.SetItemsProcessed(state.iterations() * manager.geometry().slots);
+}
+BENCHMARK(Ledger);
 
 // One step of `range` decoding sequences.
 void DecodeStep(benchmark::State& state) {

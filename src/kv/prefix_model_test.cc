@@ -29,7 +29,7 @@ TEST(PrefixModel, FindsAllThatWasComputedWhileNothingIsEvicted) {
 }
 
 TEST(PrefixModel, EveryVictimMayGo) {
-  uint64_t attached = 0, evicted = 0, refusals = 0, rollbacks = 0;
+  uint64_t attached = 0, evicted = 0, refusals = 0, rollbacks = 0, watched = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const PrefixModelReport report =
         RunAndExpectNoProblem({.geometry = {.block_tokens = 4, .windows = {0}, .slots = 40},
@@ -41,25 +41,36 @@ TEST(PrefixModel, EveryVictimMayGo) {
     evicted += report.evicted_slots;
     refusals += report.refusals;
     rollbacks += report.rollbacks;
+    watched += report.watched_hits;
   }
   EXPECT_GT(attached, 1000u);
   EXPECT_GT(evicted, 1000u);
   EXPECT_GT(refusals, 100u);
   EXPECT_GT(rollbacks, 500u);
+  EXPECT_GT(watched, 1000u);
 }
 
-TEST(PrefixModel, HoldsForEveryPolicy) {
+TEST(PrefixModel, HoldsForEveryPolicyAndAnyHints) {
   for (const std::string_view policy : EvictionPolicyNames()) {
-    uint64_t evicted = 0;
+    uint64_t evicted = 0, expired = 0, scrubbed = 0, held = 0;
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       const std::vector<uint32_t> windows = seed % 2 == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 9, 9};
-      evicted += RunAndExpectNoProblem({.geometry = {.block_tokens = 4, .windows = windows, .slots = 100},
-                                        .seed = seed,
-                                        .operations = 700,
-                                        .policy = std::string(policy)})
-                     .evicted_slots;
+      const PrefixModelReport report =
+          RunAndExpectNoProblem({.geometry = {.block_tokens = 4, .windows = windows, .slots = 100},
+                                 .seed = seed,
+                                 .operations = 700,
+                                 .salts = 2,
+                                 .policy = std::string(policy),
+                                 .hints = true});
+      evicted += report.evicted_slots;
+      expired += report.expired_slots;
+      scrubbed += report.scrubbed_slots;
+      held += report.held_tokens;
     }
     EXPECT_GT(evicted, 200u) << policy;
+    EXPECT_GT(expired, 100u) << policy;
+    EXPECT_GT(scrubbed, 100u) << policy;
+    EXPECT_GT(held, 50u) << policy;
   }
 }
 

@@ -12,11 +12,6 @@ constexpr size_t kChunkNodes = 256;
 
 }  // namespace
 
-bool PrefixNode::ByKey::Less(const PrefixKey& a, const PrefixKey& b) {
-  if (const auto order = a.salt <=> b.salt; order != 0) return order < 0;
-  return std::lexicographical_compare(a.tokens.begin(), a.tokens.end(), b.tokens.begin(), b.tokens.end());
-}
-
 PrefixTree::PrefixTree(uint32_t block_tokens, uint32_t groups) : block_tokens_(block_tokens), groups_(groups) {
   CACHALOT_CHECK(block_tokens > 0 && groups > 0);
   AddChunk();
@@ -55,6 +50,7 @@ PrefixNode& PrefixTree::Add(PrefixNode& parent, const PrefixKey& key) {
   PrefixNode& node = *spare_.back();
   spare_.pop_back();
   node.parent = &parent;
+  node.chain = ExtendChain(parent.chain, key.tokens, key.salt);
   node.salt = key.salt;
   node.block = &parent == &root() ? 0 : parent.block + 1;
   node.count = static_cast<uint32_t>(key.tokens.size());

@@ -18,21 +18,18 @@
 
 #include "base/ids.h"
 #include "base/prefix_scope.h"
+#include "kv/block_chain.h"
 #include "kv/geometry.h"
+#include "kv/prefix_watch.h"
 
 namespace cachalot::kv {
-
-struct PrefixKey {
-  CacheSalt salt;
-  std::span<const TokenId> tokens;
-};
 
 struct PrefixNode : boost::intrusive::set_base_hook<> {
   struct ByKey {
     bool operator()(const PrefixNode& a, const PrefixNode& b) const { return Less(a.key(), b.key()); }
     bool operator()(const PrefixNode& a, const PrefixKey& b) const { return Less(a.key(), b); }
     bool operator()(const PrefixKey& a, const PrefixNode& b) const { return Less(a, b.key()); }
-    static bool Less(const PrefixKey& a, const PrefixKey& b);
+    static bool Less(const PrefixKey& a, const PrefixKey& b) { return PrefixKey::Less(a, b); }
   };
   using Children =
       boost::intrusive::set<PrefixNode, boost::intrusive::compare<ByKey>, boost::intrusive::constant_time_size<false>>;
@@ -44,6 +41,7 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
 
   uint32_t id = 0;  // dense; the root is 0
   PrefixNode* parent = nullptr;
+  BlockChain chain;
   Children children;
   CacheSalt salt;
   uint32_t block = 0;         // its logical block; the root, which holds none, stands before block 0
@@ -51,6 +49,7 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
   TokenId* tokens = nullptr;  // [block_tokens]
   uint32_t* slots = nullptr;  // [group]; kNoSlot where that group's part is not resident
   boost::intrusive::list_member_hook<> loose_hook;  // of the index: see there
+  PrefixWatch::Set watches;                         // of the index: that stand here
 
   // Kept by PrefixIndex.
   SequenceId writer{0};          // a running sequence that will fill the block or is filling it; 0: none

@@ -4,7 +4,8 @@
 
 namespace cachalot::kv {
 
-SlotPool::SlotPool(uint32_t slots) : references_(slots, 0), uses_(slots, SlotUse::kFull), indexed_(slots, false) {
+SlotPool::SlotPool(uint32_t slots)
+    : references_(slots, 0), uses_(slots, SlotUse::kFull), indexed_(slots, false), scrub_(slots, false) {
   free_.reserve(slots);
   for (uint32_t i = slots; i > 0; --i) free_.push_back(SlotId(i - 1));
 }
@@ -31,7 +32,7 @@ void SlotPool::Release(SlotId slot) {
   CACHALOT_CHECK(references_[slot.value] > (indexed_[slot.value] ? 1u : 0u));
   const uint32_t left = --references_[slot.value];
   if (left == (indexed_[slot.value] ? 1u : 0u)) --in_use_like(slot);
-  if (left == 0) free_.push_back(slot);
+  if (left == 0) Free(slot);
   if (left == 1 && indexed_[slot.value]) ++idle_;
 }
 
@@ -46,7 +47,14 @@ void SlotPool::RemoveFromIndex(SlotId slot) {
   indexed_[slot.value] = false;
   if (--references_[slot.value] > 0) return;
   --idle_;
+  Free(slot);
+}
+
+void SlotPool::Free(SlotId slot) {
   free_.push_back(slot);
+  if (!scrub_[slot.value]) return;
+  scrub_[slot.value] = false;
+  to_scrub_.push_back(slot);
 }
 
 }  // namespace cachalot::kv

@@ -5,11 +5,12 @@
 // Invariant: a slot is on the free list iff nobody references it; it is idle iff only the index does; else it is in
 //            use. The free list is a stack that starts with slot 0 on top, so equal calls take equal slots, and
 //            undoing calls in reverse order restores it exactly.
-// Cost:      O(1) per call, no allocation after construction.
+// Cost:      O(1) per call, no allocation after construction but for slots to be scrubbed.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -32,6 +33,11 @@ class SlotPool {
   uint32_t references(SlotId slot) const { return references_.at(slot.value); }
   bool indexed(SlotId slot) const { return indexed_.at(slot.value); }
 
+  // What the slot holds is to be overwritten once nobody refers to it. Requires references(slot) > 0.
+  void ScrubWhenFree(SlotId slot) { scrub_.at(slot.value) = true; }
+  // Those that became free since the last call; they may have been taken again.
+  std::vector<SlotId> TakeToScrub() { return std::exchange(to_scrub_, {}); }
+
   // The next slot taken is the last. Valid until the next change.
   std::span<const SlotId> free_list() const { return free_; }
 
@@ -48,11 +54,14 @@ class SlotPool {
   void AddToIndex(SlotId slot);
   void RemoveFromIndex(SlotId slot);
 
+  void Free(SlotId slot);
   uint32_t& in_use_like(SlotId slot) { return in_use_[static_cast<size_t>(uses_[slot.value])]; }
 
   std::vector<uint32_t> references_;  // by slot
   std::vector<SlotUse> uses_;         // by slot
   std::vector<bool> indexed_;         // by slot
+  std::vector<bool> scrub_;           // by slot
+  std::vector<SlotId> to_scrub_;
   uint32_t idle_ = 0;
   uint32_t in_use_[2] = {};
   std::vector<SlotId> free_;

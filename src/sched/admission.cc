@@ -11,4 +11,17 @@ Verdict Admit(const CandidateView& candidate, const CapacityView& capacity) {
   return fits ? Verdict::kAdmit : Verdict::kWait;
 }
 
+std::optional<Excess> FirstExcess(const Load& load, const Load& held, const Load& caps) {
+  const Excess parts[] = {
+      {LoadPart::kContext, held.context_tokens + load.context_tokens, caps.context_tokens},
+      {LoadPart::kOutput, held.output_tokens + load.output_tokens, caps.output_tokens},
+      {LoadPart::kSequences, held.sequences + load.sequences, caps.sequences},
+      {LoadPart::kBlocks, held.kv_blocks + load.kv_blocks, caps.kv_blocks},
+  };
+  for (const Excess& part : parts) {
+    if (part.allowed != 0 && part.needed > part.allowed) return part;
+  }
+  return std::nullopt;
+}
+
 }  // namespace cachalot::sched

@@ -1,4 +1,5 @@
-// Admit decides whether a waiting request may run now, must wait, or can never run.
+// Admit decides whether a waiting request may run now, must wait, or can never run; FirstExcess whether a cap stands in
+// its way.
 // Threads:   pure.
 // Ownership: none.
 // Invariant: what is admitted can finish: its peak is promised before it starts.
@@ -6,6 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+
+#include "base/tenant.h"
 
 namespace cachalot::sched {
 
@@ -34,5 +38,16 @@ enum class Verdict : uint8_t {
 };
 
 Verdict Admit(const CandidateView& candidate, const CapacityView& capacity);
+
+enum class LoadPart : uint8_t { kContext, kOutput, kSequences, kBlocks };
+
+struct Excess {
+  LoadPart part = LoadPart::kContext;
+  uint64_t needed = 0;
+  uint64_t allowed = 0;
+};
+
+// What of `load` exceeds its cap together with what is `held`, if anything does.
+std::optional<Excess> FirstExcess(const Load& load, const Load& held, const Load& caps);
 
 }  // namespace cachalot::sched

@@ -1,6 +1,10 @@
 #include "sched/future_peak.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
+
+#include "base/random.h"
 
 namespace cachalot::sched {
 namespace {
@@ -13,11 +17,25 @@ TEST(FuturePeak, OfLightLlmsExample) {
   EXPECT_EQ(FuturePeak(other_order), 31u);
 }
 
+TEST(FuturePeak, WithOneMoreIsThatOfAllTogether) {
+  SplitMix64 random(3);
+  FuturePeakWith peak;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<GrowthView> batch(random.Below(12));
+    for (GrowthView& view : batch) view = {random.Below(20), random.Below(8)};
+    peak.SetBatch(batch);
+    const GrowthView one{random.Below(20), random.Below(8)};
+    batch.push_back(one);
+    ASSERT_EQ(peak.With(one), FuturePeak(batch)) << round;
+  }
+}
+
 TEST(FuturePeak, OfNothingIsNothing) { EXPECT_EQ(FuturePeak({}), 0u); }
 
 TEST(OutputLengths, WithoutHistoryTheLimitIsExpected) {
   OutputLengths lengths;
   EXPECT_EQ(lengths.Predict(0, 500), 500u);
+  EXPECT_EQ(lengths.Mean(), std::nullopt);
   lengths.Record(10);
   EXPECT_EQ(lengths.Predict(10, 500), 500u);
 }
@@ -28,6 +46,7 @@ TEST(OutputLengths, PredictsAHighQuantileOfThoseThatCameAsFar) {
   EXPECT_EQ(lengths.Predict(0, 500), 80u);
   EXPECT_EQ(lengths.Predict(50, 500), 90u);
   EXPECT_EQ(lengths.Predict(50, 60), 60u);
+  EXPECT_EQ(lengths.Mean(), 51u);  // 50.5
 }
 
 TEST(OutputLengths, ForgetsTheOldest) {
@@ -35,6 +54,7 @@ TEST(OutputLengths, ForgetsTheOldest) {
   for (int i = 0; i < 512; ++i) lengths.Record(1000);
   for (int i = 0; i < 512; ++i) lengths.Record(10);
   EXPECT_EQ(lengths.Predict(0, 5000), 10u);
+  EXPECT_EQ(lengths.Mean(), 10u);
 }
 
 }  // namespace

@@ -7,11 +7,10 @@ std::optional<uint32_t> ChooseVictim(std::span<const VictimView> running) {
   for (uint32_t i = 0; i < running.size(); ++i) {
     const VictimView& view = running[i];
     if (!view.preemptible || view.freed_slots == 0) continue;
-    // recompute / freed <= that of the best so far
-    if (!best ||
-        view.recompute_tokens * running[*best].freed_slots <= running[*best].recompute_tokens * view.freed_slots) {
-      best = i;
-    }
+    const auto seconds_per_slot = [](const VictimView& v) {
+      return v.recompute_seconds / static_cast<double>(v.freed_slots);
+    };
+    if (!best || seconds_per_slot(view) <= seconds_per_slot(running[*best])) best = i;
   }
   return best;
 }

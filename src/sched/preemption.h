@@ -13,11 +13,11 @@ namespace cachalot::sched {
 
 struct VictimView {
   bool preemptible = true;
-  uint64_t freed_slots = 0;       // that nobody else uses
-  uint64_t recompute_tokens = 0;  // at worst
+  uint64_t freed_slots = 0;      // that nobody else uses
+  double recompute_seconds = 0;  // at worst
 };
 
-// An index into `running`, which is in the order of admission: least work lost per slot that is won, of equals the
+// An index into `running`, which is in the order of admission: least time lost per slot that is won, of equals the
 // youngest. None when nothing can be won.
 std::optional<uint32_t> ChooseVictim(std::span<const VictimView> running);
 

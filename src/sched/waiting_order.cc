@@ -1,19 +1,22 @@
 #include "sched/waiting_order.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace cachalot::sched {
 
-std::vector<uint32_t> OrderWaiting(std::span<const WaitingView> waiting, uint32_t patience) {
-  std::vector<uint32_t> order(waiting.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
-    const bool a_overdue = waiting[a].overtaken >= patience, b_overdue = waiting[b].overtaken >= patience;
-    if (a_overdue != b_overdue) return a_overdue;
-    return !a_overdue && waiting[a].resident_tokens > waiting[b].resident_tokens;
+std::span<const uint32_t> WaitingOrder::Of(std::span<const WaitingView> waiting, uint32_t patience) {
+  keys_.clear();
+  for (uint32_t i = 0; i < waiting.size(); ++i) {
+    const bool overdue = waiting[i].overtaken >= patience;
+    keys_.push_back({waiting[i].tenant.value, i, overdue ? 0 : UINT64_MAX - waiting[i].resident_tokens});
+  }
+  std::ranges::sort(keys_, [](const Key& a, const Key& b) {
+    if (a.tenant != b.tenant) return a.tenant < b.tenant;
+    return a.rank != b.rank ? a.rank < b.rank : a.index < b.index;
   });
-  return order;
+  order_.clear();
+  for (const Key& key : keys_) order_.push_back(key.index);
+  return order_;
 }
 
 }  // namespace cachalot::sched

@@ -28,12 +28,33 @@ void WriteHead(JsonWriter& w, const AnswerFormat::Head& head, std::string_view o
   w.Key("system_fingerprint").String(head.fingerprint);
 }
 
+std::string_view PinName(engine::PinOutcome outcome) {
+  switch (outcome) {
+    case engine::PinOutcome::kWhole: return "whole";
+    case engine::PinOutcome::kShortened: return "shortened";
+    case engine::PinOutcome::kRefused:
+    case engine::PinOutcome::kNotAsked: break;
+  }
+  return "refused";
+}
+
+void WriteKvUsage(JsonWriter& w, const KvUsage& kv) {
+  w.Key("kv").BeginObject();
+  w.Key("kept").Bool(kv.kept);
+  if (kv.pin != engine::PinOutcome::kNotAsked) {
+    w.Key("pin").String(PinName(kv.pin));
+    w.Key("pinned_tokens").UInt(kv.pinned_tokens);
+  }
+  w.EndObject();
+}
+
 void WriteUsage(JsonWriter& w, const Usage& usage) {
   w.Key("usage").BeginObject();
   w.Key("prompt_tokens").UInt(usage.prompt_tokens);
   w.Key("completion_tokens").UInt(usage.output_tokens);
   w.Key("total_tokens").UInt(usage.prompt_tokens + usage.output_tokens);
   w.Key("prompt_tokens_details").BeginObject().Key("cached_tokens").UInt(usage.cached_tokens).EndObject();
+  if (usage.kv) WriteKvUsage(w, *usage.kv);
   w.EndObject();
 }
 

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/request.h"
 #include "server/api_request.h"
 #include "server/choice_stream.h"
 
@@ -19,10 +21,18 @@ class Tokenizer;
 
 namespace cachalot::server {
 
+// What became of the retention hints of a request that had some.
+struct KvUsage {
+  bool kept = true;  // of every choice
+  engine::PinOutcome pin = engine::PinOutcome::kNotAsked;
+  uint64_t pinned_tokens = 0;  // of prompts, each once, and outputs
+};
+
 struct Usage {
   uint64_t prompt_tokens = 0;
   uint64_t cached_tokens = 0;  // of the prompt
   uint64_t output_tokens = 0;
+  std::optional<KvUsage> kv;
 };
 
 // Logprobs as JSON already, ready to be put between brackets. Chat uses `content`, completions the others.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "server/field_reader.h"
+#include "server/retention_fields.h"
 
 namespace cachalot::server {
 namespace {
@@ -270,6 +271,7 @@ void ReadCommonFields(FieldReader& reader, ApiRequest* request) {
   ReadStop(reader, request);
   ReadStopTokens(reader, request);
   ReadCacheSalt(reader, request);
+  request->retention = ReadRetention(reader);
   RefuseUnsupported(reader);
 }
 

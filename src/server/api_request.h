@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "base/json.h"
+#include "base/retention.h"
 #include "base/sampling.h"
 #include "server/api_error.h"
 
@@ -41,6 +42,7 @@ struct ApiRequest {
   bool ignore_eos = false;     // end tokens end nothing
   bool has_seed = false;       // sampling.seed was given
   std::string cache_salt;      // empty: not given
+  std::optional<RetentionHints> retention;
   SamplingParams sampling;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;  // more end tokens

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "server/field_reader.h"
+#include "server/kv_metrics.h"
 #include "server/pages.h"
+#include "server/retry_after.h"
 
 namespace cachalot::server {
 namespace {
@@ -40,7 +42,7 @@ HttpResponse OptionsPage(const HttpRequest& request, const RouteMatch& match, bo
   return response;
 }
 
-ApiError RejectionError(const engine::Rejection& rejection, uint32_t retry_after_seconds) {
+ApiError RejectionError(const engine::Rejection& rejection) {
   using engine::RejectReason;
   switch (rejection.reason) {
     case RejectReason::kContextLength: return ContextLengthExceeded(rejection.message);
@@ -50,7 +52,7 @@ ApiError RejectionError(const engine::Rejection& rejection, uint32_t retry_after
               .message = rejection.message,
               .type = "rate_limit_error",
               .code = "rate_limit_exceeded",
-              .retry_after_seconds = retry_after_seconds};
+              .retry_after_seconds = RetryAfterSeconds(rejection.wait_seconds)};
     case RejectReason::kShuttingDown: return ShuttingDown();
     case RejectReason::kPoisoned: return ServerFault(rejection.message);
     case RejectReason::kInvalid: return InvalidBody(rejection.message);
@@ -65,7 +67,6 @@ ApiService::ApiService(const ServerOptions& options, Deps deps)
       deps_(std::move(deps)),
       started_unix_seconds_(deps_.clock.UnixSeconds()),
       admin_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
-      finish_rate_(deps_.clock.Now()),
       ids_(deps_.entropy),
       seeds_(SplitMix64(~deps_.entropy)()) {}
 
@@ -83,8 +84,8 @@ void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange)
     response.headers.emplace_back("Allow", match.allowed);
     return exchange->Respond(std::move(response));
   }
-  std::optional<CacheSalt> salt = CacheSalt{};
-  if (match.access == Access::kClient && !(salt = deps_.keys.SaltOf(request.authorization))) {
+  std::optional<Sender> sender = Sender{};
+  if (match.access == Access::kClient && !(sender = deps_.keys.SenderOf(request.authorization))) {
     return exchange->Respond(Unauthorized("API", "invalid_api_key"));
   }
   if (match.access == Access::kAdmin && !deps_.keys.IsAdmin(request.authorization)) {
@@ -102,7 +103,9 @@ void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange)
   const PrepareContext context{.model = deps_.model,
                                .default_max_tokens = options_.default_max_tokens,
                                .unix_seconds = deps_.clock.UnixSeconds(),
-                               .salt = *salt,
+                               .salt = sender->salt,
+                               .tenant = sender->tenant,
+                               .caps = deps_.keys.TermsOf(sender->tenant).Most(),
                                .public_prefixes = &deps_.public_prefixes};
   if (!generates) return admin_.Probe(context, std::move(request), std::move(exchange));
   const Endpoint endpoint = match.route == Route::kCompletions ? Endpoint::kCompletion : Endpoint::kChat;
@@ -161,6 +164,7 @@ void ApiService::StartGeneration(uint64_t key, Preparing preparing, PreparedRequ
   head.fingerprint = deps_.model.fingerprint;
   head.created = deps_.clock.UnixSeconds();
   head.usage_in_chunks = prepared.api.include_usage;
+  const TenantId tenant = prepared.tenant;
   Running& running = running_[key];
   running.generation =
       std::make_unique<Generation>(Generation::Context{deps_.model, deps_.clock, deps_.metrics}, std::move(prepared),
@@ -169,7 +173,9 @@ void ApiService::StartGeneration(uint64_t key, Preparing preparing, PreparedRequ
     const RequestId id(next_request_++);
     running.ids.push_back(id);
     prompts_.emplace(id.value, PromptRef{key, i});
-    deps_.generator.Submit(running.generation->TakeRequest(i, id, seeds_()));
+    engine::GenerateRequest request = running.generation->TakeRequest(i, id, seeds_());
+    request.tenant = tenant;
+    deps_.generator.Submit(std::move(request));
   }
 }
 
@@ -209,8 +215,8 @@ void ApiService::DeliverEach(const std::vector<Event>& events, Consumer consume)
 }
 
 void ApiService::Deliver(const engine::StepOutput& output) {
-  DeliverEach(output.rejections, [&](Generation& generation, size_t, const engine::Rejection& event) {
-    generation.Fail(RejectionError(event, finish_rate_.RetryAfter(deps_.clock.Now(), output.stats.waiting_requests)));
+  DeliverEach(output.rejections, [](Generation& generation, size_t, const engine::Rejection& event) {
+    generation.Fail(RejectionError(event));
   });
   DeliverEach(output.prompts, [](Generation& generation, size_t prompt, const engine::PromptEvent& event) {
     generation.OnPrompt(prompt, event);
@@ -225,7 +231,6 @@ void ApiService::Deliver(const engine::StepOutput& output) {
 
 void ApiService::OnSteps(const std::vector<engine::StepOutput>& outputs) {
   for (const engine::StepOutput& output : outputs) {
-    finish_rate_.Note(deps_.clock.Now(), output.stats.requests_finished);
     Deliver(output);
     admin_.OnAnswers(output.answers, output.stats);
     UpdateMetrics(output);
@@ -244,11 +249,20 @@ void ApiService::UpdateMetrics(const engine::StepOutput& output) {
   metrics.Set(Gauge::kRunningSequences, stats.running_sequences);
   metrics.Set(Gauge::kWaitingRequests, stats.waiting_requests);
   metrics.Set(Gauge::kAwaitingRequests, stats.awaiting_requests);
+  metrics.Set(Gauge::kCappedRequests, stats.capped_requests);
+  metrics.Set(Gauge::kWaitingTenants, stats.waiting_tenants);
   metrics.Set(Gauge::kKvSlots, stats.total_slots);
   metrics.Set(Gauge::kKvFreeSlots, stats.free_slots);
   metrics.Set(Gauge::kKvIdleSlots, stats.idle_slots);
   metrics.Set(Gauge::kKvPromisedSlots, stats.promised_slots);
-  if (stats.steps != seen_.steps) metrics.Observe(Histogram::kStepTime, ToSeconds(output.duration));
+  metrics.Set(Gauge::kKvPinnedSlots, stats.pinned_slots);
+  for (size_t i = 0; i < kStepTerms.size(); ++i) metrics.Set(Gauge::kStepCost, stats.step_curve[i], kStepTerms[i]);
+  if (stats.steps != seen_.steps) {
+    metrics.Observe(Histogram::kStepTime, ToSeconds(output.duration));
+    if (output.predicted_seconds > 0) {
+      metrics.Observe(Histogram::kStepTimeRatio, ToSeconds(output.duration) / output.predicted_seconds);
+    }
+  }
   metrics.Add(Counter::kSteps, stats.steps - seen_.steps);
   metrics.Add(Counter::kStepFailures, stats.step_failures - seen_.step_failures);
   metrics.Add(Counter::kPromptTokensComputed, stats.prompt_tokens_computed - seen_.prompt_tokens_computed);
@@ -256,7 +270,13 @@ void ApiService::UpdateMetrics(const engine::StepOutput& output) {
   metrics.Add(Counter::kTokensRecomputed, stats.tokens_recomputed - seen_.tokens_recomputed);
   metrics.Add(Counter::kPreemptions, stats.preemptions - seen_.preemptions);
   metrics.Add(Counter::kKvSlotsEvicted, stats.slots_evicted - seen_.slots_evicted);
+  metrics.Add(Counter::kKvSlotsExpired, stats.slots_expired - seen_.slots_expired);
+  metrics.Add(Counter::kKvSlotsScrubbed, stats.slots_scrubbed - seen_.slots_scrubbed);
+  metrics.Add(Counter::kPins, stats.pins_whole - seen_.pins_whole, "whole");
+  metrics.Add(Counter::kPins, stats.pins_shortened - seen_.pins_shortened, "shortened");
+  metrics.Add(Counter::kPins, stats.pins_refused - seen_.pins_refused, "refused");
   metrics.Add(Counter::kTokensGenerated, stats.tokens_generated - seen_.tokens_generated);
+  AddKvMetrics(seen_, stats, &metrics);
   seen_ = stats;
 }
 

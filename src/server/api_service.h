@@ -22,7 +22,6 @@
 #include "server/http_types.h"
 #include "server/kv_admin.h"
 #include "server/public_prefixes.h"
-#include "server/retry_after.h"
 #include "server/router.h"
 #include "server/served_model.h"
 #include "server/server_options.h"
@@ -94,7 +93,6 @@ class ApiService final : public HttpHandler {
   const Deps deps_;
   const int64_t started_unix_seconds_;
   KvAdmin admin_;
-  FinishRate finish_rate_;
   SplitMix64 ids_;
   SplitMix64 seeds_;
   bool draining_ = false;

@@ -53,6 +53,7 @@ engine::GenerateRequest Generation::TakeRequest(size_t prompt, RequestId id, uin
   request.prompt = std::move(prepared_[prompt].tokens);
   request.max_tokens = prepared_[prompt].max_tokens;
   request.scope = prepared_[prompt].scope;
+  if (request_.retention) request.retention = *request_.retention;
   request.n = request_.n;
   request.sampling = request_.sampling;
   if (!request_.has_seed) request.sampling.seed = seed;
@@ -140,6 +141,7 @@ void Generation::OnFinish(size_t prompt_index, const engine::FinishEvent& event)
   if (prompt.open_choices == 0) --open_prompts_;
   usage_.output_tokens += event.output_tokens;
   context_.metrics.Observe(Histogram::kOutputTokens, event.output_tokens);
+  if (request_.retention) CountRetention(prompt, event);
   if (event.reason == engine::FinishReason::kError) return Fail(ServerFault(event.error.message()));
   if (event.reason == engine::FinishReason::kCancelled) return Fail(ShuttingDown());
   Begin(prompt_index, choice);
@@ -147,6 +149,20 @@ void Generation::OnFinish(size_t prompt_index, const engine::FinishEvent& event)
   Collect(choice);
   choice.finish_reason = FinishName(event.reason);
   context_.metrics.Add(Counter::kRequests, 1, choice.finish_reason);
+}
+
+void Generation::CountRetention(Prompt& prompt, const engine::FinishEvent& event) {
+  if (!usage_.kv) usage_.kv.emplace();
+  KvUsage& kv = *usage_.kv;
+  const engine::RetentionReport& report = event.retention;
+  kv.kept = kv.kept && report.kept;
+  const bool mixed = kv.pin != engine::PinOutcome::kNotAsked && kv.pin != report.pin;
+  kv.pin = mixed ? engine::PinOutcome::kShortened : report.pin;
+  // The choices share the prompt.
+  const uint64_t of_prompt = std::min(report.pinned_tokens, event.prompt_tokens);
+  const uint64_t more = of_prompt - std::min(of_prompt, prompt.pinned_tokens);
+  prompt.pinned_tokens += more;
+  kv.pinned_tokens += more + report.pinned_tokens - of_prompt;
 }
 
 void Generation::Collect(Choice& choice) {

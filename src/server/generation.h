@@ -66,7 +66,8 @@ class Generation {
     size_t next = 0;              // the token whose logprob comes next
     uint64_t offset = 0;          // code points in front of it
     bool added_bos = false;
-    uint64_t code_points = 0;  // of text
+    uint64_t code_points = 0;    // of text
+    uint64_t pinned_tokens = 0;  // of the prompt itself
   };
   struct Choice {
     ChoiceStream stream;
@@ -81,6 +82,7 @@ class Generation {
 
   bool wants_logprobs() const { return request_.sampling.logprobs >= 0; }
   Choice& ChoiceOf(size_t prompt, uint32_t choice) { return choices_[prompt * request_.n + choice]; }
+  void CountRetention(Prompt& prompt, const engine::FinishEvent& event);
   void AppendToChoices(size_t prompt, const LogprobsText& logprobs);
   void Begin(size_t prompt, Choice& choice);
   void Collect(Choice& choice);

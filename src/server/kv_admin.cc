@@ -1,8 +1,10 @@
 #include "server/kv_admin.h"
 
+#include <array>
 #include <optional>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "server/field_reader.h"
 
@@ -32,25 +34,28 @@ LimitText TextOf(HitLimit limit) {
           "looked at"};
 }
 
+template <size_t N>
+void WriteEach(JsonWriter& w, const std::array<std::string_view, N>& names, const std::array<uint64_t, N>& values) {
+  for (size_t i = 0; i < N; ++i) w.Key(names[i]).UInt(values[i]);
+}
+
 HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStats& stats) {
   HttpResponse response;
   JsonWriter w(&response.body);
   w.BeginObject();
+  w.Key("identity").String(HexOf(kv.identity));
   w.Key("slots").BeginObject();
   w.Key("total").UInt(stats.total_slots);
   w.Key("free").UInt(stats.free_slots);
   w.Key("idle").UInt(stats.idle_slots);
   w.Key("in_use").UInt(stats.in_use_slots());
   w.Key("promised").UInt(stats.promised_slots);
+  w.Key("pinned").UInt(stats.pinned_slots);
   w.EndObject();
   w.Key("bytes").BeginObject();
-  w.Key("total").UInt(kv.total_bytes);
-  w.Key("live").UInt(kv.live_bytes);
-  w.Key("shared").UInt(kv.shared_bytes);
-  w.Key("idle").UInt(kv.idle_bytes);
-  w.Key("waste").UInt(kv.waste_bytes);
-  w.Key("padding").UInt(kv.padding_bytes);
-  w.Key("free").UInt(kv.free_bytes);
+  w.Key("total").UInt(kv.ledger.total_bytes);
+  WriteEach(w, kLedgerParts, kv.ledger.parts());
+  w.Key("shared").UInt(kv.ledger.shared_bytes);
   w.EndObject();
   w.Key("block_tokens").UInt(kv.block_tokens);
   w.Key("layer_groups").UInt(kv.layer_groups);
@@ -62,10 +67,21 @@ HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStat
   w.Key("waiting_requests").UInt(stats.waiting_requests);
   w.Key("awaiting_requests").UInt(stats.awaiting_requests);
   w.Key("index_nodes").UInt(kv.index_nodes);
+  w.Key("prompt_tokens").BeginObject();
+  WriteEach(w, kTokenClassNames, stats.hits.tokens);
+  w.EndObject();
+  w.Key("shadow_hit_tokens").BeginObject();
+  WriteEach(w, kShadowNames, stats.hits.shadow_tokens);
+  w.EndObject();
   w.Key("totals").BeginObject();
   w.Key("prompt_tokens_cached").UInt(stats.prompt_tokens_cached);
   w.Key("prompt_tokens_computed").UInt(stats.prompt_tokens_computed);
   w.Key("evicted_slots").UInt(stats.slots_evicted);
+  w.Key("expired_slots").UInt(stats.slots_expired);
+  w.Key("scrubbed_slots").UInt(stats.slots_scrubbed);
+  w.Key("pins_whole").UInt(stats.pins_whole);
+  w.Key("pins_shortened").UInt(stats.pins_shortened);
+  w.Key("pins_refused").UInt(stats.pins_refused);
   w.Key("preemptions").UInt(stats.preemptions);
   w.Key("tokens_recomputed").UInt(stats.tokens_recomputed);
   w.EndObject().EndObject();
@@ -83,6 +99,12 @@ HttpResponse ProbePage(const std::vector<engine::PrefixProbe>& probes) {
     w.Key("hit_tokens").UInt(probe.hit_tokens);
     w.Key("awaited_tokens").UInt(probe.awaited_tokens);
     w.Key("public_tokens").UInt(probe.public_tokens);
+    w.Key("key");
+    if (probe.key) {
+      w.String(HexOf(*probe.key));
+    } else {
+      w.Null();
+    }
     w.Key("limit").String(limit.name);
     w.Key("reason").String(limit.reason);
     w.EndObject();

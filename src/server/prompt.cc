@@ -111,6 +111,9 @@ std::optional<ApiError> FitContext(const PrepareContext& context, const ApiReque
   // The choices share the prompt's blocks. A pool that does not even hold the prompt is for the engine to refuse.
   const uint64_t pool = context.model.pool_tokens;
   if (pool >= prompt_tokens + request.n) rest = std::min(rest, (pool - prompt_tokens) / request.n);
+  const Load& caps = context.caps;
+  if (caps.context_tokens > prompt_tokens) rest = std::min(rest, caps.context_tokens - prompt_tokens);
+  if (caps.output_tokens >= request.n) rest = std::min(rest, caps.output_tokens / request.n);
   const uint64_t cap = request.endpoint == Endpoint::kChat ? context.default_max_tokens : kCompletionMaxTokens;
   prompt->max_tokens = static_cast<uint32_t>(cap == 0 ? rest : std::min(rest, cap));
   return std::nullopt;
@@ -178,7 +181,7 @@ ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoin
 
 ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, ApiResult<ApiRequest> parsed) {
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
-  PreparedRequest out{.api = std::get<ApiRequest>(std::move(parsed))};
+  PreparedRequest out{.api = std::get<ApiRequest>(std::move(parsed)), .tenant = context.tenant};
   const ApiRequest& request = out.api;
   const text::Tokenizer& tokenizer = *context.model.tokenizer;
   const uint32_t vocabulary = tokenizer.vocabulary_size();

@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "base/prefix_scope.h"
+#include "base/tenant.h"
 #include "server/api_error.h"
 #include "server/api_request.h"
 #include "server/public_prefixes.h"
@@ -34,6 +35,7 @@ struct PreparedPrompt {
 
 struct PreparedRequest {
   ApiRequest api;
+  TenantId tenant;
   std::vector<PreparedPrompt> prompts;
   std::vector<TokenId> end_tokens;             // sorted
   std::shared_ptr<const text::StopSet> stops;  // null without stop strings
@@ -41,9 +43,11 @@ struct PreparedRequest {
 
 struct PrepareContext {
   const ServedModel& model;
-  uint32_t default_max_tokens = 0;                  // 0: no limit but the context
-  int64_t unix_seconds = 0;                         // for templates that print the date
-  CacheSalt salt;                                   // of the sender
+  uint32_t default_max_tokens = 0;  // 0: no limit but the context
+  int64_t unix_seconds = 0;         // for templates that print the date
+  CacheSalt salt;                   // of the sender
+  TenantId tenant;
+  Load caps;                                        // of one request
   const PublicPrefixes* public_prefixes = nullptr;  // null: none
 };
 

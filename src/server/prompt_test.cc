@@ -21,7 +21,7 @@ constexpr std::string_view kTemplate =
 class PromptTest : public testing::Test {
  protected:
   ApiResult<PreparedRequest> Prepare(Endpoint endpoint, const std::string& body) {
-    return PrepareRequest({.model = model_, .default_max_tokens = default_max_tokens_}, endpoint, body);
+    return PrepareRequest({.model = model_, .default_max_tokens = default_max_tokens_, .caps = caps_}, endpoint, body);
   }
   PreparedRequest Good(Endpoint endpoint, const std::string& body) {
     ApiResult<PreparedRequest> result = Prepare(endpoint, body);
@@ -44,6 +44,7 @@ class PromptTest : public testing::Test {
                      .tokenizer = &tokenizer_,
                      .chat_template = &template_};
   uint32_t default_max_tokens_ = 0;
+  Load caps_;
 };
 
 TEST_F(PromptTest, ChatIsRenderedByTheModelsTemplate) {
@@ -100,6 +101,12 @@ TEST_F(PromptTest, MaxTokensDefaultsToWhatIsLeft) {
   EXPECT_EQ(chat_default(), 100u - 11u);  // <bos><|turn|>user: hi<|end|>
   default_max_tokens_ = 20;
   EXPECT_EQ(chat_default(), 20u);
+  caps_.context_tokens = 24;
+  EXPECT_EQ(chat_default(), 13u);
+  caps_.output_tokens = 9;
+  EXPECT_EQ(chat_default(), 9u);
+  EXPECT_EQ(Good(Endpoint::kChat, chat.substr(0, chat.size() - 1) + R"(,"n":2})").prompts[0].max_tokens, 4u);
+  caps_ = {};
   model_.pool_tokens = 15;
   EXPECT_EQ(chat_default(), 4u);
   EXPECT_EQ(Good(Endpoint::kChat, chat.substr(0, chat.size() - 1) + R"(,"n":2})").prompts[0].max_tokens, 2u);

@@ -427,6 +427,8 @@ TEST_F(ServerTest, TenantsAndCacheSaltsKeepTheirKvApart) {
   const std::vector<engine::GenerateRequest> requests = generator_->WaitForSubmits(6);
   EXPECT_EQ(requests[0].scope.salt, TenantSalt("alice"));
   EXPECT_EQ(requests[0].scope.public_tokens, 8u);
+  const uint32_t tenants[] = {0, 1, 2, 2, 0, 2};
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(requests[i].tenant, TenantId(tenants[i])) << i;
   EXPECT_EQ(requests[1].scope.salt, TenantSalt("bob"));
   EXPECT_EQ(requests[1].scope.public_tokens, 3u);
   EXPECT_EQ(requests[2].scope.salt, CacheSalt{});
@@ -468,9 +470,13 @@ TEST_F(ServerTest, TheAdminsQuestionsReachTheEngine) {
   };
   client.Send("GET /v1/kv HTTP/1.1\r\n" + key + "\r\n");
   const json kv = json::parse(client.Read().body);
-  EXPECT_EQ(kv["bytes"]["total"], 5000);
+  EXPECT_EQ(kv["bytes"], json::parse(R"({"total":5000,"live":3000,"idle":0,"reserved":0,"transit":0,"waste":0,)"
+                                     R"("padding":0,"free":2000,"shared":1000})"));
+  EXPECT_EQ(kv["prompt_tokens"]["salt"], 0);
+  EXPECT_EQ(kv["shadow_hit_tokens"]["inf"], 0);
   EXPECT_EQ(kv["tokens"], json::parse(R"({"in_sequences":40,"indexed":90})"));
   EXPECT_EQ(kv["index_nodes"], 7);
+  EXPECT_EQ(kv["identity"].get<std::string>().size(), 64u);
   EXPECT_EQ(json::parse(post("/v1/kv/clear", "").body), json::parse(R"({"evicted_slots":2})"));
 
   json probe = json::parse(post("/v1/kv/probe", R"({"prompt":["abcd","x"],"tenant":"alice","n":3})").body);
@@ -478,7 +484,7 @@ TEST_F(ServerTest, TheAdminsQuestionsReachTheEngine) {
   EXPECT_FALSE(probe["prompts"][0]["reason"].get<std::string>().empty());
   probe["prompts"][0].erase("reason");
   EXPECT_EQ(probe["prompts"][0], json::parse(R"({"prompt_tokens":4,"hit_tokens":3,"awaited_tokens":3,
-      "public_tokens":3,"limit":"last_token"})"));
+      "public_tokens":3,"key":null,"limit":"last_token"})"));
   EXPECT_EQ(post("/v1/kv/probe", R"({"messages":[{"role":"user","content":"hi"}],"cache_salt":"s"})").status, 200);
   const json scored = json::parse(post("/v1/kv/probe", R"({"prompt":"ab","echo":true,"logprobs":0})").body);
   EXPECT_EQ(scored["prompts"][0]["limit"], "scored");
@@ -500,11 +506,8 @@ TEST_F(ServerTest, AFullQueueSaysWhenToComeAgain) {
   TestClient client(port_);
   client.Send(PostText("/v1/completions", R"({"prompt":"x"})"));
   const RequestId id = generator_->WaitForSubmits(1)[0].id;
-  clock_.Advance(seconds(10));
   engine::StepOutput output;
-  output.rejections = {{.id = id, .reason = engine::RejectReason::kQueueFull, .message = "full"}};
-  output.stats.requests_finished = 40;
-  output.stats.waiting_requests = 100;
+  output.rejections = {{.id = id, .reason = engine::RejectReason::kQueueFull, .message = "full", .wait_seconds = 24.2}};
   generator_->Emit(output);
   const ClientResponse full = client.Read();
   EXPECT_EQ(full.status, 429);
@@ -544,6 +547,7 @@ TEST_F(ServerTest, MetricsOfTheKvFollowTheEngine) {
   Start(FakeGenerator::Saying("x"));
   engine::StepOutput output;
   output.duration = seconds(2);
+  output.predicted_seconds = 1.25;
   output.stats.steps = 1;
   output.stats.total_slots = 50;
   output.stats.free_slots = 20;
@@ -553,13 +557,57 @@ TEST_F(ServerTest, MetricsOfTheKvFollowTheEngine) {
   output.stats.tokens_recomputed = 8;
   output.stats.preemptions = 9;
   output.stats.slots_evicted = 11;
+  output.stats.hits.tokens[static_cast<size_t>(TokenClass::kCapacity)] = 20;
+  output.stats.hits.tokens[static_cast<size_t>(TokenClass::kSalt)] = 30;
+  output.stats.hits.tokens[static_cast<size_t>(TokenClass::kNew)] = 4;
+  output.stats.hits.shadow_tokens = {1, 2, 3, 4, 5};
+  output.stats.residency.lifetimes.Add(45);
+  output.stats.residency.lifetimes.Add(45);
+  output.stats.residency.reuse_gaps.Add(1e9);
+  output.stats.ledger = {.total_bytes = 100, .live_bytes = 60, .shared_bytes = 6, .free_bytes = 40};
+  output.stats.step_curve = {0.5, 0.25, 0, 0, 0};
+  output.stats.pressure.some = {.shares = {0.5, 0.25, 0.125}, .total = seconds(3)};
+  output.stats.tokens_computed = 70;
+  output.stats.refault_tokens = 35;
+  output.stats.refault_share = 0.5;
+  output.stats.limit_decreases = 2;
+  output.stats.taken_slots = 40;
+  output.stats.taken_slots_limit = 45;
   generator_->Emit(output);
   generator_->Emit(output);  // no step more
   const std::string metrics = TestClient(port_).Get("/metrics").body;
-  for (const char* line :
-       {"cachalot_kv_idle_slots 10", "cachalot_awaiting_requests 3", "cachalot_prompt_tokens_cached_total 7",
-        "cachalot_recomputed_tokens_total 8", "cachalot_preemptions_total 9", "cachalot_kv_evicted_slots_total 11",
-        "cachalot_step_seconds_count 1", "cachalot_step_seconds_sum 2"}) {
+  for (const char* line : {"cachalot_kv_idle_slots 10",
+                           "cachalot_awaiting_requests 3",
+                           "cachalot_prompt_tokens_cached_total 7",
+                           "cachalot_recomputed_tokens_total 8",
+                           "cachalot_preemptions_total 9",
+                           "cachalot_kv_evicted_slots_total 11",
+                           "cachalot_step_seconds_count 1",
+                           "cachalot_step_seconds_sum 2",
+                           "cachalot_step_time_ratio_count 1",
+                           "cachalot_step_time_ratio_sum 1.6",
+                           "cachalot_step_cost_seconds{term=\"row\"} 0.25",
+                           "cachalot_prompt_tokens_by_class_total{class=\"capacity\"} 20",
+                           "cachalot_prompt_tokens_by_class_total{class=\"new\"} 34",
+                           "cachalot_shadow_hit_tokens_total{capacity=\"0.5\"} 1",
+                           "cachalot_shadow_hit_tokens_total{capacity=\"inf\"} 5",
+                           "cachalot_kv_block_lifetime_seconds_bucket{le=\"30\"} 0",
+                           "cachalot_kv_block_lifetime_seconds_bucket{le=\"60\"} 2",
+                           "cachalot_kv_block_lifetime_seconds_sum 90",
+                           "cachalot_kv_block_reuse_gap_seconds_bucket{le=\"86400\"} 0",
+                           "cachalot_kv_block_reuse_gap_seconds_count 1",
+                           "cachalot_kv_ledger_bytes{part=\"live\"} 60",
+                           "cachalot_kv_ledger_bytes{part=\"free\"} 40",
+                           "cachalot_kv_shared_bytes 6",
+                           "cachalot_kv_pressure_some{seconds=\"60\"} 0.25",
+                           "cachalot_kv_pressure_full{seconds=\"10\"} 0",
+                           "cachalot_kv_pressure_microseconds_total{level=\"some\"} 3000000",
+                           "cachalot_computed_tokens_total 70",
+                           "cachalot_refault_tokens_total 35",
+                           "cachalot_refault_share 0.5",
+                           "cachalot_kv_limit_decreases_total 2",
+                           "cachalot_kv_taken_slots 40",
+                           "cachalot_kv_taken_slots_limit 45"}) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line;
   }
 }

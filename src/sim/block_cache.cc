@@ -50,7 +50,11 @@ uint64_t BlockCache::Use(const TraceRequest& request, uint32_t block_tokens, std
       continue;
     }
     const uint64_t end = std::min((i + 1) * block_tokens, request.input_tokens);
-    MakeResident(path_[i], {.position = end, .short_block = end % block_tokens != 0, .visit = visit}, request.arrival);
+    kv::EntryInfo info{.position = end, .short_block = end % block_tokens != 0, .visit = visit};
+    if (options_.positions_per_row > 0) {
+      info.recompute_seconds = RowsWorth(i * block_tokens, end, options_.positions_per_row);
+    }
+    MakeResident(path_[i], info, request.arrival);
   }
   policy_->EndVisit(visit, request.arrival);
   if (options_.leaves_only && hits < path_.size()) policy_->BecomeCandidate(path_.back());

@@ -18,12 +18,20 @@
 
 namespace cachalot::sim {
 
+// What tokens [begin, end) of a prompt cost to compute, in rows that see nothing, when attention to `positions_per_row`
+// positions costs as much as the rest of a row; 0: attention costs nothing.
+inline double RowsWorth(uint64_t begin, uint64_t end, double positions_per_row) {
+  const double per_position = positions_per_row == 0 ? 0 : 1 / positions_per_row;
+  return static_cast<double>(end - begin) * (1 + per_position * static_cast<double>(begin + end) / 2);
+}
+
 class BlockCache {
  public:
   struct Options {
-    uint64_t capacity = 0;    // blocks
-    uint64_t ghosts = 0;      // evicted blocks that are remembered
-    bool leaves_only = true;  // a block goes only when none that follows it is resident
+    uint64_t capacity = 0;         // blocks
+    uint64_t ghosts = 0;           // evicted blocks that are remembered
+    bool leaves_only = true;       // a block goes only when none that follows it is resident
+    double positions_per_row = 0;  // see RowsWorth; 0: the policy is told that all blocks cost alike
   };
   BlockCache(std::unique_ptr<kv::EvictionPolicy> policy, const Options& options);
 

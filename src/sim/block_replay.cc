@@ -33,6 +33,9 @@ std::vector<std::vector<uint64_t>> NextUses(const Trace& trace) {
 }  // namespace
 
 Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOptions& options) {
+  if (options.positions_per_row != 0 && !(options.positions_per_row >= 1)) {
+    return Invalid(fmt::format("{} positions per row: expected 0, or 1 or more", options.positions_per_row));
+  }
   if (options.capacity_blocks == 0 || options.capacity_blocks > kMaxCapacity) {
     return Invalid(fmt::format("capacity of {} blocks: expected 1 to {}", options.capacity_blocks, kMaxCapacity));
   }
@@ -48,8 +51,10 @@ Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOpti
     policy = std::move(made).value();
   }
   const uint64_t ghosts = std::min(options.ghosts_per_block, kMaxCapacity) * options.capacity_blocks;
-  BlockCache cache(std::move(policy),
-                   {.capacity = options.capacity_blocks, .ghosts = ghosts, .leaves_only = options.leaves_only});
+  BlockCache cache(std::move(policy), {.capacity = options.capacity_blocks,
+                                       .ghosts = ghosts,
+                                       .leaves_only = options.leaves_only,
+                                       .positions_per_row = options.positions_per_row});
   if (optimum != nullptr) optimum->Watch(&cache.NextUses());
 
   const std::vector<std::vector<uint64_t>> next_uses = NextUses(trace);
@@ -62,7 +67,10 @@ Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOpti
     result.blocks += request.blocks.size();
     result.hit_blocks += hits;
     result.input_tokens += request.input_tokens;
-    result.hit_tokens += std::min(hits * trace.block_tokens, request.input_tokens);
+    const uint64_t hit_tokens = std::min(hits * trace.block_tokens, request.input_tokens);
+    result.hit_tokens += hit_tokens;
+    result.work += RowsWorth(0, request.input_tokens, options.positions_per_row);
+    result.saved_work += RowsWorth(0, hit_tokens, options.positions_per_row);
   }
   result.inserted_blocks = cache.inserted();
   result.evicted_blocks = cache.evicted();

@@ -24,6 +24,7 @@ struct BlockReplayOptions {
   uint64_t capacity_blocks = 0;
   uint64_t ghosts_per_block = 16;  // evicted blocks that are remembered, as multiple of the capacity
   uint64_t warm_up_requests = 0;   // requests at the beginning that are not counted
+  double positions_per_row = 0;    // attention to so many costs as much as the rest of a row; 0: all blocks cost alike
   bool leaves_only = true;         // as in the server; published simulators let blocks go whose followers stay
 };
 
@@ -35,6 +36,8 @@ struct BlockReplayResult {
   uint64_t hit_tokens = 0;
   uint64_t inserted_blocks = 0;
   uint64_t evicted_blocks = 0;
+  double work = 0;  // of computing all prompts, in rows that see nothing
+  double saved_work = 0;
 
   double BlockHitRate() const {
     return blocks == 0 ? 0 : static_cast<double>(hit_blocks) / static_cast<double>(blocks);
@@ -42,6 +45,7 @@ struct BlockReplayResult {
   double TokenHitRate() const {
     return input_tokens == 0 ? 0 : static_cast<double>(hit_tokens) / static_cast<double>(input_tokens);
   }
+  double SavedWorkRate() const { return work == 0 ? 0 : saved_work / work; }
 };
 
 // kInvalid for an unknown policy or a capacity of 0.

@@ -158,6 +158,19 @@ TEST(BlockReplay, EveryPolicyKeepsItsAccountsAndRepeatsItself) {
   }
 }
 
+TEST(BlockReplay, WhatDeepBlocksCostMoreIsSaved) {
+  const Trace trace = Workload("chat", 4000);
+  const auto saved = [&](double told) {
+    const BlockReplayResult r = Replay(trace, {.capacity_blocks = 300, .positions_per_row = told});
+    return std::pair(r.BlockHitRate(), r.SavedWorkRate());
+  };
+  EXPECT_NEAR(saved(0).second, Replay(trace, {.capacity_blocks = 300}).TokenHitRate(), 1e-9);
+  EXPECT_LT(saved(100).first, saved(0).first);          // fewer blocks hit
+  EXPECT_NEAR(saved(1e9).first, saved(0).first, 0.01);  // as if there were no attention
+  EXPECT_FALSE(ReplayBlocks(trace, {.capacity_blocks = 1, .positions_per_row = -1}).ok());
+  EXPECT_FALSE(ReplayBlocks(trace, {.capacity_blocks = 1, .positions_per_row = 0.5}).ok());
+}
+
 TEST(BlockReplay, RefusesAnUnknownPolicyAndNoCapacity) {
   const Trace trace = Requests({{0}});
   EXPECT_EQ(ReplayBlocks(trace, {.policy = "best", .capacity_blocks = 1}).status().message(),

@@ -20,8 +20,8 @@
 #include "exec/device_memory.h"
 #include "exec/sampler.h"
 #include "exec/testing/fake_executor.h"
+#include "kv/eviction.h"
 #include "kv/kv_snapshot.h"
-#include "kv/ledger.h"
 
 namespace cachalot::engine {
 
@@ -30,14 +30,16 @@ enum class Device { kCpu, kSimLink };
 class Rig {
  public:
   explicit Rig(EngineOptions options = {}, exec::FakeOptions model = {}, uint32_t slots = 256,
-               Device device = Device::kCpu) {
+               Device device = Device::kCpu, std::unique_ptr<kv::EvictionPolicy> policy = nullptr) {
     const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
     auto memory = device == Device::kCpu
                       ? exec::MakeCpuMemory(slot_bytes, slots)
                       : exec::MakeSimLinkMemory(slot_bytes, slots, {.bytes_per_second = 1e6}, clock_);
     memory_ = std::move(memory).value();
     executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_);
-    engine_ = std::make_unique<Engine>(options, *executor_, *memory_, sampler_);
+    engine_ = policy == nullptr
+                  ? std::make_unique<Engine>(options, *executor_, *memory_, sampler_)
+                  : std::make_unique<Engine>(options, *executor_, *memory_, sampler_, ModelFacts{}, std::move(policy));
   }
 
   StepOutput Step(StepInput input = {}) {
@@ -52,8 +54,7 @@ class Rig {
     const kv::KvSnapshot snapshot = engine_->Snapshot();
     const std::vector<std::string> problems = kv::Violations(snapshot);
     EXPECT_TRUE(problems.empty()) << problems.front();
-    const kv::KvLedger ledger = kv::LedgerOf(snapshot, executor_->layout());
-    EXPECT_EQ(ledger.Sum(), ledger.total_bytes);
+    EXPECT_EQ(out.stats.ledger.Sum(), out.stats.ledger.total_bytes);
     EXPECT_TRUE(executor_->violations().empty()) << executor_->violations().front();
     return out;
   }
@@ -67,6 +68,7 @@ class Rig {
     input.cancels.push_back(id);
     return Step(std::move(input));
   }
+  void Advance(Nanos time) { clock_.Advance(time); }
   void RunToEnd() {
     while (!engine_->idle()) Step();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,7 @@ struct Run {
   std::vector<TokenId> tokens;  // what it has computed, then what is left of its prompt
   uint64_t length = 0;          // computed
   uint64_t prompt = 0;
+  bool scrub = false;
 };
 
 // Tokens that were computed, and how many of them can be found again as long as nothing is evicted.
@@ -37,26 +39,46 @@ std::unique_ptr<EvictionPolicy> PolicyOf(const PrefixModelRun& run) {
   return MakeEvictionPolicy(run.policy).value();
 }
 
+// A word per token, and one of padding.
+KvLayout LayoutOf(const KvGeometry& geometry) {
+  KvLayout layout;
+  layout.slot_bytes = (geometry.block_tokens + 1) * sizeof(uint64_t);
+  for (const uint32_t window : geometry.windows) {
+    layout.groups.push_back({.window = window, .used_bytes = geometry.block_tokens * sizeof(uint64_t)});
+  }
+  return layout;
+}
+
 class Driver {
  public:
   explicit Driver(const PrefixModelRun& run)
       : run_(run),
         random_(run.seed),
-        manager_(run.geometry, PolicyOf(run)),
-        arena_(uint64_t{run.geometry.slots} * run.geometry.block_tokens, 0) {}
+        manager_(run.geometry, PolicyOf(run), nullptr, true),
+        layout_(LayoutOf(run.geometry)),
+        arena_(uint64_t{run.geometry.slots} * run.geometry.block_tokens, 0),
+        counted_(arena_.size(), 0),
+        secret_(run.geometry.slots, false) {}
 
   PrefixModelReport Go() && {
     for (uint64_t i = 0; i < run_.operations && report_.problems.empty(); ++i) {
       manager_.SetNow(Nanos(i * 10'000'000));
+      if (run_.hints) manager_.EvictExpired(static_cast<uint32_t>(random_.Below(4)));
       Operation();
+      Scrub();
+      WatchSome();
       CheckAll();
+      CheckWatches();
     }
+    while (!holds_.empty()) ReleaseOne();
     while (!runs_.empty() && report_.problems.empty()) {
       FreeOne();
+      Scrub();
       CheckAll();
     }
     if (manager_.available_slots() != run_.geometry.slots) Problem("{} slots left", manager_.available_slots());
     report_.evicted_slots = manager_.evicted_slots();
+    report_.expired_slots = manager_.expired_slots();
     return std::move(report_);
   }
 
@@ -75,8 +97,48 @@ class Driver {
       ForkOne();
     } else if (dice < 26) {
       FreeOne();
+    } else if (run_.hints && dice < 30) {
+      holds_.size() < 2 ? HoldOne() : ReleaseOne();
+    } else if (run_.hints && dice == 30 && random_.Below(4) == 0) {
+      manager_.EvictAllIdle();
     } else {
       GrowSome();
+    }
+  }
+
+  RetentionHints AnyHints() {
+    if (!run_.hints) return {};
+    RetentionHints hints{.priority = static_cast<RetentionPriority>(random_.Below(3)), .scrub = random_.Below(3) == 0};
+    if (random_.Below(2) == 0) hints.ttl = Nanos(10'000'000 * random_.Below(60));
+    return hints;
+  }
+
+  void HoldOne() {
+    const CacheSalt salt{0, random_.Below(run_.salts)};
+    const std::vector<TokenId> tokens = AnyPrompt();
+    const SequenceId id = manager_.Hold({salt, 0}, tokens, tokens.size());
+    holds_.push_back({id, salt, tokens, manager_.Length(id), 0});
+    report_.held_tokens += holds_.back().length;
+  }
+
+  void ReleaseOne() {
+    manager_.Free(holds_.back().id);
+    holds_.pop_back();
+  }
+
+  // Overwrites what is to be, and notes what will have to be.
+  void Scrub() {
+    const uint32_t block_tokens = run_.geometry.block_tokens;
+    for (const SlotId slot : manager_.TakeToScrub()) {
+      std::fill_n(arena_.begin() + static_cast<ptrdiff_t>(uint64_t{slot.value} * block_tokens), block_tokens, 0);
+      secret_[slot.value] = false;
+      ++report_.scrubbed_slots;
+    }
+    for (const Run& run : runs_) {
+      for (uint32_t group = 0; run.scrub && group < run_.geometry.windows.size(); ++group) {
+        const PageTableRef pages = manager_.Pages(run.id, group);
+        for (uint32_t i = 0; i < pages.slot_count; ++i) secret_[pages.slots[i]] = true;
+      }
     }
   }
 
@@ -105,8 +167,10 @@ class Driver {
     const PrefixView view = manager_.Find(scope, prompt, limit);
     if (view.awaited < view.tokens || view.tokens > limit) Problem("{} tokens of {}", view.tokens, limit);
     if (view.awaited > view.tokens) ++report_.awaited;
-    const SequenceId id = manager_.Create(scope);
+    const RetentionHints hints = AnyHints();
+    const SequenceId id = manager_.Create(scope, hints);
     const AttachedPrefix attached = manager_.Attach(id, prompt, limit);
+    Scrub();
     for (const BlockCopy& copy : attached.copies) Copy(copy);
     if (attached.tokens > view.tokens) Problem("{} tokens attached, {} found", attached.tokens, view.tokens);
     if (room && manager_.evicted_slots() == 0 && AllFull()) {
@@ -115,13 +179,28 @@ class Driver {
         Problem("{} tokens attached, {} to {} expected", attached.tokens, findable.surely, findable.perhaps);
       }
     }
+    CheckAccount(attached, prompt.size(), room);
     report_.attached_tokens += attached.tokens;
     if (!attached.copies.empty()) ++report_.partial_copies;
     if (attached.tokens > 0 && attached.tokens + 1 == prompt.size()) ++report_.whole_hits;
-    runs_.push_back({id, salt, prompt, attached.tokens, prompt.size()});
+    runs_.push_back({id, salt, prompt, attached.tokens, prompt.size(), hints.scrub});
     known_.push_back({salt, prompt, 0});
     if (known_.size() > 200) known_.erase(known_.begin(), known_.begin() + 50);
     CheckWords(runs_.back());
+  }
+
+  void CheckAccount(const AttachedPrefix& attached, uint64_t prompt, bool room) {
+    const HitAccount& account = attached.account;
+    const uint64_t sum = std::accumulate(account.tokens.begin(), account.tokens.end(), uint64_t{0});
+    if (sum != prompt) Problem("{} tokens accounted for, {} asked for", sum, prompt);
+    const uint64_t hit = account[TokenClass::kShared] + account[TokenClass::kOwn];
+    if (hit != attached.tokens) Problem("{} tokens accounted for as found, {} were", hit, attached.tokens);
+    if (!run_.hints && account[TokenClass::kExpired] + account[TokenClass::kCleared] + account[TokenClass::kOff] > 0) {
+      Problem("tokens are accounted for as lost in ways that there are not");
+    }
+    if (manager_.evicted_slots() > 0) return;
+    if (account.refault_tokens > 0) Problem("{} refaults though nothing was evicted", account.refault_tokens);
+    if (room && AllFull() && account[TokenClass::kGranularity] > 0) Problem("what is there was not found");
   }
 
   bool AllFull() const {
@@ -207,9 +286,11 @@ class Driver {
       if (growth.size() == 1 && needed <= available) Problem("{} of {} refused", needed, available);
       return;
     }
+    Scrub();
     for (const BlockCopy& copy : step->copies()) Copy(copy);
     for (const size_t i : who) WriteRows(i, growth);
     for (const size_t i : who) CheckWords(runs_[i]);
+    CheckLedger();
     if (random_.Below(6) == 0) {
       ++report_.rollbacks;
       return;
@@ -266,8 +347,67 @@ class Driver {
     }
   }
 
+  // Of prompts that wait, which are looked at after every operation.
+  void WatchSome() {
+    if (random_.Below(8) == 0 && !watched_.empty()) watched_.erase(watched_.begin());
+    if (random_.Below(4) != 0 || watched_.size() >= 12) return;
+    std::vector<TokenId> prompt = AnyPrompt();
+    const uint64_t limit = random_.Below(10) == 0 ? 0 : prompt.size() - 1;
+    const PrefixScope scope{{0, random_.Below(run_.salts)}, random_.Below(3) * run_.geometry.block_tokens};
+    auto watched = std::make_unique<Watched>(Watched{scope, std::move(prompt), limit, nullptr});
+    watched->watch = std::make_unique<PrefixWatch>(scope, watched->prompt, limit);
+    manager_.Watch(*watched->watch);
+    watched_.push_back(std::move(watched));
+  }
+
+  void CheckWatches() {
+    for (const auto& w : watched_) {
+      const uint64_t found = manager_.Find(w->scope, w->prompt, w->limit).full_tokens;
+      if (w->watch->tokens() != found) Problem("{} tokens watched, {} found", w->watch->tokens(), found);
+      if (found > 0) ++report_.watched_hits;
+    }
+  }
+
+  // Those that the sequence may still read and that were not counted this time.
+  uint64_t CountWords(const Run& run) {
+    uint64_t words = 0;
+    for (uint32_t group = 0; group < run_.geometry.windows.size(); ++group) {
+      const uint64_t window = run_.geometry.windows[group];
+      const uint64_t first = window == 0 || run.length < window ? 0 : run.length - window + 1;
+      for (uint64_t p = first; p < run.length; ++p) {
+        const uint64_t* word = WordAt(run.id, group, p);
+        if (word == nullptr) return words;
+        words += std::exchange(counted_[static_cast<size_t>(word - arena_.data())], counts_) != counts_;
+      }
+    }
+    return words;
+  }
+
+  // The words that some sequence may still read are counted one by one.
+  void CheckLedger() {
+    const KvLedger ledger = manager_.Ledger(layout_);
+    if (ledger.Sum() != ledger.total_bytes || ledger.total_bytes != run_.geometry.slots * layout_.slot_bytes) {
+      Problem("the ledger has {} of {} bytes", ledger.Sum(), ledger.total_bytes);
+    }
+    ++counts_;
+    uint64_t live = 0;
+    for (const std::vector<Run>* runs : {&runs_, &holds_}) {
+      for (const Run& run : *runs) live += CountWords(run);
+    }
+    const uint64_t held = ledger.live_bytes + ledger.transit_bytes;
+    if (held != live * sizeof(uint64_t)) Problem("{} live bytes, {} words", held, live);
+  }
+
   void CheckAll() {
+    for (const SlotId slot : manager_.Snapshot().free) {
+      if (secret_[slot.value]) Problem("slot {} is free and was not scrubbed", slot.value);
+    }
+    for (const Run& hold : holds_) {
+      if (hold.length % run_.geometry.block_tokens != 0) Problem("{} tokens are held", hold.length);
+      CheckWords(hold);
+    }
     for (std::string& violation : Violations(manager_.Snapshot())) report_.problems.push_back(std::move(violation));
+    CheckLedger();
     for (const Run& run : runs_) {
       if (manager_.Length(run.id) != run.length) Problem("sequence {} length", run.id.value);
       CheckWords(run);
@@ -277,10 +417,22 @@ class Driver {
   const PrefixModelRun& run_;
   SplitMix64 random_;
   KvManager manager_;
-  std::vector<uint64_t> arena_;  // [slot][token of the block]
+  const KvLayout layout_;
+  std::vector<uint64_t> arena_;    // [slot][token of the block]
+  std::vector<uint64_t> counted_;  // by word: in which of CheckLedger's counts
+  uint64_t counts_ = 0;
   std::vector<Run> runs_;
   std::vector<Known> known_;  // to begin prompts with
   std::vector<Known> ended_;
+  std::vector<Run> holds_;
+  std::vector<bool> secret_;  // by slot: a run that wishes it scrubbed has had it
+  struct Watched {
+    PrefixScope scope;
+    std::vector<TokenId> prompt;
+    uint64_t limit;
+    std::unique_ptr<PrefixWatch> watch;
+  };
+  std::vector<std::unique_ptr<Watched>> watched_;
   PrefixModelReport report_;
 };
 

@@ -28,7 +28,7 @@ SampledToken Sample(TokenId token, int32_t logprobs) {
 // Of a pool of 5,000 bytes; all of a prompt but its last token is found; two slots are cleared.
 engine::Answer AnswerTo(const engine::Inquiry& inquiry) {
   engine::Answer answer{.id = inquiry.id, .kind = inquiry.kind};
-  answer.overview = {.total_bytes = 5000,
+  answer.overview = {.ledger = {.total_bytes = 5000, .live_bytes = 3000, .shared_bytes = 1000, .free_bytes = 2000},
                      .block_tokens = 16,
                      .layer_groups = 2,
                      .sequences = 3,

@@ -1,0 +1,61 @@
+#include "server/kv_metrics.h"
+
+#include <array>
+
+namespace cachalot::server {
+namespace {
+
+template <size_t N>
+void AddEach(Counter counter, const std::array<std::string_view, N>& names, const std::array<uint64_t, N>& seen,
+             const std::array<uint64_t, N>& now, Metrics* metrics) {
+  for (size_t i = 0; i < N; ++i) {
+    if (now[i] != seen[i]) metrics->Add(counter, now[i] - seen[i], names[i]);
+  }
+}
+
+void AddAges(Histogram histogram, const AgeCounts& seen, const AgeCounts& now, Metrics* metrics) {
+  if (now.counts == seen.counts) return;
+  std::array<uint64_t, kAgeBounds.size() + 1> added;
+  for (size_t i = 0; i < added.size(); ++i) added[i] = now.counts[i] - seen.counts[i];
+  metrics->ObserveMany(histogram, added, now.seconds - seen.seconds);
+}
+
+uint64_t Microseconds(Nanos time) { return static_cast<uint64_t>(time.count() / 1000); }
+
+void AddThrash(const engine::EngineStats& seen, const engine::EngineStats& stats, Metrics* metrics) {
+  const KvPressure::Level &some = stats.pressure.some, &full = stats.pressure.full;
+  for (size_t i = 0; i < kPressureNames.size(); ++i) {
+    metrics->Set(Gauge::kKvPressureSome, some.shares[i], kPressureNames[i]);
+    metrics->Set(Gauge::kKvPressureFull, full.shares[i], kPressureNames[i]);
+  }
+  const auto add_time = [&](const KvPressure::Level& before, const KvPressure::Level& now, std::string_view level) {
+    metrics->Add(Counter::kKvPressureTime, Microseconds(now.total) - Microseconds(before.total), level);
+  };
+  add_time(seen.pressure.some, some, "some");
+  add_time(seen.pressure.full, full, "full");
+  metrics->Add(Counter::kTokensComputed, stats.tokens_computed - seen.tokens_computed);
+  metrics->Add(Counter::kRefaultTokens, stats.refault_tokens - seen.refault_tokens);
+  metrics->Add(Counter::kKvLimitDecreases, stats.limit_decreases - seen.limit_decreases);
+  metrics->Set(Gauge::kRefaultShare, stats.refault_share);
+  metrics->Set(Gauge::kOutsideRequests, stats.outside_requests);
+  metrics->Set(Gauge::kKvTakenSlots, static_cast<double>(stats.taken_slots));
+  metrics->Set(Gauge::kKvTakenSlotsLimit, static_cast<double>(stats.taken_slots_limit));
+}
+
+}  // namespace
+
+void AddKvMetrics(const engine::EngineStats& seen, const engine::EngineStats& stats, Metrics* metrics) {
+  AddEach(Counter::kPromptTokensByClass, kTokenClassNames, seen.hits.tokens, stats.hits.tokens, metrics);
+  AddEach(Counter::kShadowHitTokens, kShadowNames, seen.hits.shadow_tokens, stats.hits.shadow_tokens, metrics);
+  AddAges(Histogram::kKvBlockLifetime, seen.residency.lifetimes, stats.residency.lifetimes, metrics);
+  AddAges(Histogram::kKvBlockIdleTime, seen.residency.idle_times, stats.residency.idle_times, metrics);
+  AddAges(Histogram::kKvBlockReuseGap, seen.residency.reuse_gaps, stats.residency.reuse_gaps, metrics);
+  const auto parts = stats.ledger.parts();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    metrics->Set(Gauge::kKvLedgerBytes, static_cast<double>(parts[i]), kLedgerParts[i]);
+  }
+  metrics->Set(Gauge::kKvSharedBytes, static_cast<double>(stats.ledger.shared_bytes));
+  AddThrash(seen, stats, metrics);
+}
+
+}  // namespace cachalot::server
