@@ -139,17 +139,37 @@ struct RowTerms {
   int32_t start[R][kSlabGroups];
   int32_t second_start[kPairs ? R : 1][kSlabGroups];
 
+  // Sixteen groups at once; where they are no multiple of that, the last sixteen overlap others.
   void Set(const QuantRows& x, uint32_t rows, uint32_t groups) {
     for (uint32_t r = 0; r < rows; ++r) {
-      for (uint32_t g = 0; g < groups; ++g) {
-        const int32_t both = x.sums[r * x.groups + g];
-        const int32_t low = static_cast<int16_t>(both & 0xffff), high = both >> 16;
-        scale[r][g] = x.scales[r * x.groups + g];
-        start[r][g] = -kBias * (kPairs ? low : low + high);
-        if constexpr (kMin) sum[r][g] = static_cast<float>(low + high);
-        if constexpr (kPairs) second_start[r][g] = -kBias * high;
-      }
+      for (uint32_t g = 0; g < groups && groups < 16; ++g) SetOne(x, r, g);
+      for (uint32_t g = 0; g < groups && groups >= 16; g += 16) SetSixteen(x, r, LeastOf(g, groups - 16));
     }
+  }
+
+ private:
+  void SetOne(const QuantRows& x, uint32_t r, uint32_t g) {
+    const int32_t both = x.sums[r * x.groups + g];
+    const int32_t low = static_cast<int16_t>(both & 0xffff), high = both >> 16;
+    scale[r][g] = x.scales[r * x.groups + g];
+    start[r][g] = -kBias * (kPairs ? low : low + high);
+    if constexpr (kMin) sum[r][g] = static_cast<float>(low + high);
+    if constexpr (kPairs) second_start[r][g] = -kBias * high;
+  }
+
+  void SetSixteen(const QuantRows& x, uint32_t r, uint32_t g) {
+    const Int both = ILoad(x.sums + r * x.groups + g);
+    const Int low = ShiftRightSigned<16>(ShiftLeft<16>(both)), high = ShiftRightSigned<16>(both);
+    Store(&scale[r][g], Load(x.scales + r * x.groups + g));
+    if constexpr (kBias != 0) IStore(&start[r][g], TimesBias(kPairs ? low : IAdd(low, high)));
+    if constexpr (kMin) Store(&sum[r][g], ToFloat(IAdd(low, high)));
+    if constexpr (kPairs) IStore(&second_start[r][g], TimesBias(high));
+  }
+
+  // -kBias * a.
+  static Int TimesBias(Int a) {
+    static_assert((kBias & (kBias - 1)) == 0);
+    return ISub(ISet(0), ShiftLeft<__builtin_ctz(kBias == 0 ? 1 : kBias)>(a));
   }
 };
 
