@@ -229,7 +229,7 @@ void QuantTile(const S& w, uint32_t groups, const QuantRows& x, const RowTerms<S
 // --- Few rows: weights go through registers only.
 
 template <TensorType kType, int R>
-void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end, TileOut out) {
+void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end, const Result& out) {
   using Packed = PackedWeights<kType>;
   RowTerms<Packed, R> terms;
   for (uint64_t begin = 0; begin < x.groups; begin += kSlabGroups) {
@@ -237,18 +237,15 @@ void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, ui
     const QuantRows rows = x.From(0, begin);
     terms.Set(rows, R, groups);
     for (uint32_t panel = panel_begin; panel < panel_end; ++panel) {
-      TileOut tile = out;
-      tile.data += uint64_t{panel} * kPanelRows;
-      tile.lanes = LanesOf(w, panel);
+      const TileOut tile = out.Tile(w, 0, panel, 1, begin > 0);
       QuantTile<Packed, R, 1>(Packed(w, panel, begin), groups, rows, terms, tile);
     }
-    out.resume = true;
   }
 }
 
 template <TensorType kType, int R>
 void QuantSmallOf(uint32_t rows, const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end,
-                  const TileOut& out) {
+                  const Result& out) {
   if constexpr (R > 1) {
     if (rows < R) return QuantSmallOf<kType, R - 1>(rows, w, x, panel_begin, panel_end, out);
   }
@@ -293,14 +290,12 @@ void QuantBlockOf(uint32_t rows, const S& w, uint32_t groups, const QuantRows& x
 }
 
 template <TensorType kType>
-void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t panel, TileOut out) {
+void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t panel, const Result& out) {
   using Weights = SlabWeights<SlabFormat(FormatOf(kType))>;
   constexpr int kRows = QuantRowsOf(Weights::kFormat.scales);
   constexpr int P = kQuantPanels;
   alignas(64) std::byte weights[P * Weights::kPanelBytes];
   alignas(64) float scales[P * Weights::kPanelScales];
-  out.data += uint64_t{panel} * kPanelRows;
-  out.lanes = LanesOf(w, panel + P - 1);
   const uint32_t blocks = (rows + kRows - 1) / kRows;
   for (uint64_t begin = 0; begin < x.groups; begin += kSlabGroups) {
     const auto groups = static_cast<uint32_t>(x.groups - begin < kSlabGroups ? x.groups - begin : kSlabGroups);
@@ -310,18 +305,15 @@ void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t 
     }
     for (uint32_t block = 0; block < blocks; ++block) {
       const uint32_t first = BlockStart(rows, blocks, block);
-      TileOut tile = out;
-      tile.data += first * out.stride;
       QuantBlockOf<Weights, kRows, P>(BlockStart(rows, blocks, block + 1) - first, Weights{weights, scales}, groups,
-                                      x.From(first, begin), tile);
+                                      x.From(first, begin), out.Tile(w, first, panel, P, begin > 0));
     }
-    out.resume = true;
   }
 }
 
 template <TensorType kType>
 void MatmulQuant(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
-                 const TileOut& out) {
+                 const Result& out) {
   const QuantRows rows{x.quantised.values, x.quantised.scales, x.quantised.sums, w.columns, w.columns / kGroup};
   uint32_t panel = panel_begin;
   if (x.rows > kQuantSmallRows) {
@@ -331,10 +323,8 @@ void MatmulQuant(const PanelView& w, const Activations& x, uint32_t panel_begin,
   const uint32_t blocks = (x.rows + kQuantSmallRows - 1) / kQuantSmallRows;
   for (uint32_t block = 0; block < blocks; ++block) {
     const uint32_t first = BlockStart(x.rows, blocks, block);
-    TileOut tile = out;
-    tile.data += first * out.stride;
     QuantSmallOf<kType, kQuantSmallRows>(BlockStart(x.rows, blocks, block + 1) - first, w, rows.From(first, 0), panel,
-                                         panel_end, tile);
+                                         panel_end, out.FromRow(first));
   }
 }
 
