@@ -193,6 +193,22 @@ void RunMatmul(benchmark::State& state, const KernelTable* table, TensorType typ
   state.counters["of_stream"] = stream / least;
 }
 
+// What decode of a model that fits no cache can reach: all threads read 1 GiB.
+void RunRead(benchmark::State& state) {
+  constexpr uint64_t kPieces = 1024, kPieceBytes = 1 << 20;
+  ThreadPool pool(static_cast<size_t>(state.range(0)));
+  const std::vector<std::byte> memory(kPieces * kPieceBytes + 64, std::byte{1});
+  const auto begin = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
+  for (auto _ : state) {
+    pool.ParallelFor(kPieces, [&](size_t piece) {
+      ReadAll(reinterpret_cast<const std::byte*>(begin + piece * kPieceBytes), kPieceBytes);
+    });
+  }
+  state.counters["GB/s"] =
+      benchmark::Counter(static_cast<double>(kPieces * kPieceBytes) * static_cast<double>(state.iterations()) * 1e-9,
+                         benchmark::Counter::kIsRate);
+}
+
 void RunQuantizeRows(benchmark::State& state, const KernelTable* table) {
   const std::vector<float> x = testing::RandomFloats(576, 2);
   int8_t values[576];
@@ -209,6 +225,7 @@ void RunQuantizeRows(benchmark::State& state, const KernelTable* table) {
 bool RegisterAll() {
   const Shape shapes[] = {{1, 768, 1536},   {4, 768, 1536}, {32, 768, 1536},  {256, 768, 1536}, {1, 768, 49152},
                           {32, 768, 49152}, {1, 1536, 768}, {256, 1536, 768}, {1, 4096, 28672}};
+  benchmark::RegisterBenchmark("read", RunRead)->Arg(1)->Arg(2)->ArgName("threads")->UseRealTime();
   for (const KernelTable* table : RunnableTables()) {
     const std::string isa = table->isa;
     benchmark::RegisterBenchmark(("quantize_rows/" + isa + "/576").c_str(), RunQuantizeRows, table);
