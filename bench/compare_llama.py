@@ -94,8 +94,8 @@ def processor_seconds():
 
 
 class Program:
-    def __init__(self, wrapper, environment, timeout_s):
-        self.wrapper, self.environment, self.timeout_s = wrapper, environment, timeout_s
+    def __init__(self, wrapper, environment, timeout_s, warm_up):
+        self.wrapper, self.environment, self.timeout_s, self.warm_up = wrapper, environment, timeout_s, warm_up
 
     def start(self, command):
         return run(self.wrapper + [str(word) for word in command], self.environment, self.timeout_s)
@@ -104,15 +104,17 @@ class Program:
 class Cachalot(Program):
     name = "Cachalot"
 
-    def __init__(self, path, *rest):
+    def __init__(self, path, weight_cache, *rest):
         super().__init__(*rest)
         self.path = path
+        self.flags = ["--weight-cache", weight_cache] if weight_cache else []
         self.isa = "?"
 
     def measure(self, model, row):
         command = [self.path, "bench", model, "--format", "json", "--repetitions", 1, "--threads", row.threads]
         command += ["--prefill", row.prompt, "--decode", row.output, "--depth", row.depth]
         command += ["--concurrency", row.sequences] + (["--shared-prefix"] if row.shared else [])
+        command += self.flags + ([] if self.warm_up else ["--warm-up", 0])
         done = self.start(command)
         if done.problem:
             return done, None
@@ -122,7 +124,7 @@ class Cachalot(Program):
 
     def first_token(self, model, row):
         command = [self.path, "run", model, "--raw", "--max-tokens", 1, "--threads", row.threads]
-        return self.start(command + ["--context", row.depth, "-p", FIRST_TOKEN_PROMPT])
+        return self.start(command + self.flags + ["--context", row.depth, "-p", FIRST_TOKEN_PROMPT])
 
 
 class Llama(Program):
@@ -136,7 +138,7 @@ class Llama(Program):
         if row.sequences > 1:
             return self.measure_batched(model, row)
         command = [self.folder / "llama-bench", "-m", model, "-fa", 1, "-r", 1, "-o", "json", "-t", row.threads]
-        command += ["-p", row.prompt, "-n", row.output, "-d", row.depth]
+        command += ["-p", row.prompt, "-n", row.output, "-d", row.depth] + ([] if self.warm_up else ["--no-warmup"])
         done = self.start(command)
         return done, None if done.problem else json.loads(done.output)[0]["avg_ts"]
 
@@ -330,6 +332,8 @@ def parse_arguments():
     parser.add_argument("--quick", action="store_true", help="short outputs, one repetition")
     parser.add_argument("--rows", default=",".join(KINDS), help="kinds of rows, separated by commas")
     parser.add_argument("--wrap", default="", help="command before both programs, e.g. 'nice -n -10'")
+    parser.add_argument("--no-warm-up", action="store_true", help="for models whose rows take minutes")
+    parser.add_argument("--weight-cache", help="folder of Cachalot's packed weights; filled before the rows")
     parser.add_argument("--timeout", type=int, default=900, help="seconds that one run may take")
     parser.add_argument("--list", action="store_true", help="name the kinds of rows and end")
     arguments = parser.parse_args()
@@ -353,11 +357,12 @@ def main():
     folder = arguments.llama_bin or install_llama()
     libraries = dict(os.environ, LD_LIBRARY_PATH=str(folder))
     wrapper = shlex.split(arguments.wrap)
-    programs = [
-        Cachalot(arguments.cachalot, wrapper, dict(os.environ), arguments.timeout),
-        Llama(folder, wrapper, libraries, arguments.timeout),
-    ]
+    how = arguments.timeout, not arguments.no_warm_up
+    ours = Cachalot(arguments.cachalot, arguments.weight_cache, wrapper, dict(os.environ), *how)
+    programs = [ours, Llama(folder, wrapper, libraries, *how)]
     models = [path_of(model, arguments.cachalot) for model in arguments.models]
+    for model in models if arguments.weight_cache else []:
+        ours.first_token(model, Row("first", "", arguments.threads, depth=512))
     print_machine()
     for model in models:
         print_table(model, programs, rows_of(arguments), arguments.repetitions)

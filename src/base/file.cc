@@ -39,22 +39,13 @@ Status OpenFailed(const std::string& path, int error) {
   return Unavailable(fmt::format("cannot open {}: {}", path, ErrnoText(error)));
 }
 
-Status WriteAll(int fd, std::string_view contents) {
-  while (!contents.empty()) {
-    const ssize_t n = ::write(fd, contents.data(), contents.size());
+Status WriteAll(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Unavailable(ErrnoText(errno));
-    contents.remove_prefix(static_cast<size_t>(n));
+    bytes = bytes.subspan(static_cast<size_t>(n));
   }
-  return OkStatus();
-}
-
-Status WriteAndSync(const std::string& path, std::string_view contents, FileAccess access) {
-  const mode_t mode = access == FileAccess::kOwnerOnly ? 0600 : 0644;
-  const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (!fd.ok()) return OpenFailed(path, errno);
-  CACHALOT_RETURN_IF_ERROR(WriteAll(fd.get(), contents).Annotate("cannot write " + path));
-  if (::fsync(fd.get()) != 0) return Unavailable(fmt::format("cannot sync {}: {}", path, ErrnoText(errno)));
   return OkStatus();
 }
 
@@ -134,18 +125,48 @@ Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
   }
 }
 
-Status WriteFileAtomically(const std::string& path, std::string_view contents, FileAccess access) {
+Result<AtomicFile> AtomicFile::Create(const std::string& path, FileAccess access) {
   static std::atomic<uint64_t> next{0};
-  const std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
-  Status written = WriteAndSync(temporary, contents, access);
-  if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    written = Unavailable(fmt::format("cannot rename {} to {}: {}", temporary, path, ErrnoText(errno)));
+  std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                        access == FileAccess::kOwnerOnly ? 0600 : 0644);
+  if (fd < 0) return OpenFailed(temporary, errno);
+  return AtomicFile(path, std::move(temporary), fd);
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+Status AtomicFile::Append(std::span<const std::byte> bytes) {
+  return WriteAll(fd_, bytes).Annotate("cannot write " + temporary_);
+}
+
+Status AtomicFile::Commit() {
+  if (::fsync(fd_) != 0) return Unavailable(fmt::format("cannot sync {}: {}", temporary_, ErrnoText(errno)));
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return Unavailable(fmt::format("cannot rename {} to {}: {}", temporary_, path_, ErrnoText(errno)));
   }
-  if (!written.ok()) {
-    ::unlink(temporary.c_str());
-    return written;
-  }
-  return SyncFolderOf(path);
+  ::close(std::exchange(fd_, -1));
+  return SyncFolderOf(path_);
+}
+
+Status WriteFileAtomically(const std::string& path, std::string_view contents, FileAccess access) {
+  CACHALOT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, access));
+  CACHALOT_RETURN_IF_ERROR(file.Append(std::as_bytes(std::span(contents))));
+  return file.Commit();
 }
 
 std::string GetEnv(const char* name, const std::string& fallback) {

@@ -1,6 +1,6 @@
 // Files: a read-only memory map, whole-file reads, and atomic writes. The one place that calls open().
-// Threads:   a MappedFile may be read from any thread.
-// Ownership: MappedFile unmaps when destroyed.
+// Threads:   a MappedFile may be read from any thread; an AtomicFile belongs to one.
+// Ownership: MappedFile unmaps when destroyed; AtomicFile removes what was not committed.
 // Invariant: bytes() is exactly the file as it was when opened.
 // Cost:      mapping is O(1); pages arrive on first touch.
 #pragma once
@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/status.h"
 
@@ -44,6 +45,27 @@ Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes);
 enum class FileAccess : uint8_t { kEverybodyReads, kOwnerOnly };
 
 // Writes to a temporary name in the same folder, then renames: old or new, never mixed.
+class AtomicFile {
+ public:
+  static Result<AtomicFile> Create(const std::string& path, FileAccess access = FileAccess::kEverybodyReads);
+
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  Status Append(std::span<const std::byte> bytes);
+  // The file has its name, and is on disk. Once, as the last call.
+  Status Commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;  // -1: nothing to remove
+};
+
+// Create, Append and Commit in one.
 Status WriteFileAtomically(const std::string& path, std::string_view contents,
                            FileAccess access = FileAccess::kEverybodyReads);
 

@@ -35,6 +35,17 @@ Result<exec::CpuModelOptions> CpuOptionsOf(const ModelOptions& options) {
   return cpu;
 }
 
+// One per model path and form, made anew when the model changes.
+Result<std::string> PanelFileFor(const ModelOptions& options, const std::string& model_path) {
+  if (options.weight_cache.empty()) return std::string();
+  std::error_code error;
+  std::filesystem::create_directories(options.weight_cache, error);
+  if (error) return Invalid(fmt::format("--weight-cache {}: {}", options.weight_cache, error.message()));
+  const std::filesystem::path path = std::filesystem::absolute(model_path);
+  return fmt::format("{}/{}-{:016x}{}.panels", options.weight_cache, path.stem().string(), Hash64(path.string()),
+                     options.reference ? ".f32" : "");
+}
+
 // Refuses before reading what cannot fit anyway; the exact sum is checked once the weights are packed.
 Status CheckFits(const model::GgufFile& file, bool reference, uint64_t available_bytes) {
   uint64_t bytes = 0;
@@ -62,7 +73,8 @@ Status ReadChatTemplate(const model::GgufFile& file, LoadedModel* model) {
 }
 
 Status LoadWeights(const model::GgufFile& file, const ModelOptions& options, LoadedModel* model) {
-  CACHALOT_ASSIGN_OR_RETURN(const exec::CpuModelOptions cpu, CpuOptionsOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(exec::CpuModelOptions cpu, CpuOptionsOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(cpu.panel_file, PanelFileFor(options, model->path));
   ProgressBar bar("loading weights");
   CACHALOT_ASSIGN_OR_RETURN(model->weights,
                             exec::CpuModel::Load(file, cpu, *model->pool, [&](double share) { bar.Show(share); }));

@@ -23,6 +23,7 @@ struct ModelOptions {
   uint32_t block_tokens = 16;
   std::string device = "cpu";
   std::string calibration;
+  std::string weight_cache;
   template <class F>
   void Visit(F&& f) {
     f("threads", threads, "Compute threads; 0: one per usable processor.");
@@ -31,13 +32,14 @@ struct ModelOptions {
     f("context", context, "Longest sequence in tokens; 0: what the model was trained for.");
     f("kv-memory", kv_memory,
       "Hard budget of the KV cache, e.g. 4GiB. 0, the default: eight full-length sequences, at most a quarter of what "
-      "is "
-      "available.");
+      "is available.");
     f("kv-type", kv_type, "Element type of the KV cache: f32, f16 or bf16.");
     f("block-tokens", block_tokens, "Tokens per KV block, a multiple of 16.");
     f("calibration", calibration,
       "File with the cost of steps that `cachalot calibrate` measured. The default is the one in the cache folder, if "
       "there is one for this model, kernels, threads and KV type.");
+    f("weight-cache", weight_cache,
+      "Folder that keeps packed weights, about the model file's size, so that the next start maps them. Empty: none.");
     f("device", device, "Where the KV cache lies: cpu, or simlink (a separate arena behind a simulated link).");
   }
 };

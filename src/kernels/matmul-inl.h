@@ -27,6 +27,24 @@ struct TileOut {
   bool resume;     // continue the chains that are there
 };
 
+inline uint32_t LeastOf(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// Lanes of panel `panel` that are rows of the matrix.
+inline uint32_t LanesOf(const PanelView& w, uint32_t panel) { return LeastOf(kPanelRows, w.rows - panel * kPanelRows); }
+
+// Where the whole result goes. Tiles are made of it field by field: one that is changed, then copied, would be read in
+// vectors before its scalar stores are done, and the processor waits for all stores before them.
+struct Result {
+  float* data;
+  uint64_t stride;
+
+  Result FromRow(uint64_t row) const { return {data + row * stride, stride}; }
+  // Panels [panel, panel + panels) of rows from `row` on.
+  TileOut Tile(const PanelView& w, uint64_t row, uint32_t panel, uint32_t panels, bool resume) const {
+    return {data + row * stride + uint64_t{panel} * kPanelRows, stride, LanesOf(w, panel + panels - 1), resume};
+  }
+};
+
 template <int R, int P>
 inline void LoadTile(const TileOut& out, Vec (&acc)[R][P]) {
 #pragma GCC unroll 8
@@ -60,11 +78,6 @@ inline void StoreTile(const TileOut& out, const Vec (&acc)[R][P]) {
     }
   }
 }
-
-inline uint32_t LeastOf(uint32_t a, uint32_t b) { return a < b ? a : b; }
-
-// Lanes of panel `panel` that are rows of the matrix.
-inline uint32_t LanesOf(const PanelView& w, uint32_t panel) { return LeastOf(kPanelRows, w.rows - panel * kPanelRows); }
 
 // The first of the rows of block `index` when `rows` are cut into `blocks` that differ by one at most.
 inline uint32_t BlockStart(uint32_t rows, uint32_t blocks, uint32_t index) {

@@ -62,21 +62,16 @@ inline void FloatTileOf(uint32_t rows, const FloatWeights& w, const FloatRows& x
 
 // Few rows: the weights stream through registers, SmallPanels(R) panels at a time to hide the latency of the chains.
 template <TensorType kType, int R>
-void FloatSmall(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
-                const TileOut& out) {
+void FloatSmall(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end, const Result& out) {
   constexpr int P = SmallPanels(R);
   const FloatRows rows{x.f32, w.columns};
   for (uint32_t panel = panel_begin; panel < panel_end;) {
     const FloatWeights weights{w.data + panel * w.panel_bytes, w.panel_bytes, w.columns};
-    TileOut tile = out;
-    tile.data += uint64_t{panel} * kPanelRows;
     if (panel_end - panel >= P) {
-      tile.lanes = LanesOf(w, panel + P - 1);
-      FloatTile<kType, R, P>(weights, rows, tile);
+      FloatTile<kType, R, P>(weights, rows, out.Tile(w, 0, panel, P, false));
       panel += P;
     } else {
-      tile.lanes = LanesOf(w, panel);
-      FloatTile<kType, R, 1>(weights, rows, tile);
+      FloatTile<kType, R, 1>(weights, rows, out.Tile(w, 0, panel, 1, false));
       panel += 1;
     }
   }
@@ -84,35 +79,20 @@ void FloatSmall(const PanelView& w, const Activations& x, uint32_t panel_begin, 
 
 template <TensorType kType, int R>
 void FloatSmallOf(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
-                  const TileOut& out) {
+                  const Result& out) {
   if constexpr (R > 1) {
     if (x.rows < R) return FloatSmallOf<kType, R - 1>(w, x, panel_begin, panel_end, out);
   }
   FloatSmall<kType, R>(w, x, panel_begin, panel_end, out);
 }
 
-// All rows against the slab of columns [begin, begin + columns) of P panels; `out` is the tile of row 0.
-template <int P>
-void FloatSlabRows(const FloatWeights& slab, const Activations& x, const FloatRows& rows, const TileOut& out) {
-  const uint32_t blocks = (x.rows + kFloatRows - 1) / kFloatRows;
-  for (uint32_t block = 0; block < blocks; ++block) {
-    const uint32_t first = BlockStart(x.rows, blocks, block);
-    const uint32_t count = BlockStart(x.rows, blocks, block + 1) - first;
-    TileOut tile = out;
-    tile.data += first * out.stride;
-    FloatTileOf<TensorType::kF32, kFloatRows, P>(count, slab, {rows.at + first * rows.stride, rows.stride}, tile);
-  }
-}
-
 // Many rows: P panels, slab by slab; 16-bit weights are widened once per slab.
 template <TensorType kType, int P>
-void FloatLarge(const PanelView& w, const Activations& x, uint32_t panel, const TileOut& out) {
+void FloatLarge(const PanelView& w, const Activations& x, uint32_t panel, const Result& out) {
   constexpr uint32_t kStep = kPanelRows * FloatBytes(kType);
   constexpr bool kWiden = kType != TensorType::kF32;
   alignas(64) float widened[kWiden ? P * kFloatSlab * kPanelRows : 1];
-  TileOut tile = out;
-  tile.data += uint64_t{panel} * kPanelRows;
-  tile.lanes = LanesOf(w, panel + P - 1);
+  const uint32_t blocks = (x.rows + kFloatRows - 1) / kFloatRows;
   for (uint32_t begin = 0; begin < w.columns; begin += kFloatSlab) {
     const uint32_t columns = LeastOf(kFloatSlab, w.columns - begin);
     const std::byte* at = w.data + panel * w.panel_bytes + uint64_t{begin} * kStep;
@@ -125,14 +105,18 @@ void FloatLarge(const PanelView& w, const Activations& x, uint32_t panel, const 
       }
       slab = {reinterpret_cast<const std::byte*>(widened), kFloatSlab * kPanelRows * sizeof(float), columns};
     }
-    FloatSlabRows<P>(slab, x, {x.f32 + begin, w.columns}, tile);
-    tile.resume = true;
+    for (uint32_t block = 0; block < blocks; ++block) {
+      const uint32_t first = BlockStart(x.rows, blocks, block);
+      const FloatRows rows{x.f32 + uint64_t{first} * w.columns + begin, w.columns};
+      FloatTileOf<TensorType::kF32, kFloatRows, P>(BlockStart(x.rows, blocks, block + 1) - first, slab, rows,
+                                                   out.Tile(w, first, panel, P, begin > 0));
+    }
   }
 }
 
 template <TensorType kType>
 void MatmulFloat(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
-                 const TileOut& out) {
+                 const Result& out) {
   if (x.rows <= kFloatSmallRows) return FloatSmallOf<kType, kFloatSmallRows>(w, x, panel_begin, panel_end, out);
   uint32_t panel = panel_begin;
   for (; panel + kFloatPanels <= panel_end; panel += kFloatPanels) FloatLarge<kType, kFloatPanels>(w, x, panel, out);

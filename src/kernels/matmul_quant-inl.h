@@ -139,17 +139,37 @@ struct RowTerms {
   int32_t start[R][kSlabGroups];
   int32_t second_start[kPairs ? R : 1][kSlabGroups];
 
+  // Sixteen groups at once; where they are no multiple of that, the last sixteen overlap others.
   void Set(const QuantRows& x, uint32_t rows, uint32_t groups) {
     for (uint32_t r = 0; r < rows; ++r) {
-      for (uint32_t g = 0; g < groups; ++g) {
-        const int32_t both = x.sums[r * x.groups + g];
-        const int32_t low = static_cast<int16_t>(both & 0xffff), high = both >> 16;
-        scale[r][g] = x.scales[r * x.groups + g];
-        start[r][g] = -kBias * (kPairs ? low : low + high);
-        if constexpr (kMin) sum[r][g] = static_cast<float>(low + high);
-        if constexpr (kPairs) second_start[r][g] = -kBias * high;
-      }
+      for (uint32_t g = 0; g < groups && groups < 16; ++g) SetOne(x, r, g);
+      for (uint32_t g = 0; g < groups && groups >= 16; g += 16) SetSixteen(x, r, LeastOf(g, groups - 16));
     }
+  }
+
+ private:
+  void SetOne(const QuantRows& x, uint32_t r, uint32_t g) {
+    const int32_t both = x.sums[r * x.groups + g];
+    const int32_t low = static_cast<int16_t>(both & 0xffff), high = both >> 16;
+    scale[r][g] = x.scales[r * x.groups + g];
+    start[r][g] = -kBias * (kPairs ? low : low + high);
+    if constexpr (kMin) sum[r][g] = static_cast<float>(low + high);
+    if constexpr (kPairs) second_start[r][g] = -kBias * high;
+  }
+
+  void SetSixteen(const QuantRows& x, uint32_t r, uint32_t g) {
+    const Int both = ILoad(x.sums + r * x.groups + g);
+    const Int low = ShiftRightSigned<16>(ShiftLeft<16>(both)), high = ShiftRightSigned<16>(both);
+    Store(&scale[r][g], Load(x.scales + r * x.groups + g));
+    if constexpr (kBias != 0) IStore(&start[r][g], TimesBias(kPairs ? low : IAdd(low, high)));
+    if constexpr (kMin) Store(&sum[r][g], ToFloat(IAdd(low, high)));
+    if constexpr (kPairs) IStore(&second_start[r][g], TimesBias(high));
+  }
+
+  // -kBias * a.
+  static Int TimesBias(Int a) {
+    static_assert((kBias & (kBias - 1)) == 0);
+    return ISub(ISet(0), ShiftLeft<__builtin_ctz(kBias == 0 ? 1 : kBias)>(a));
   }
 };
 
@@ -209,7 +229,7 @@ void QuantTile(const S& w, uint32_t groups, const QuantRows& x, const RowTerms<S
 // --- Few rows: weights go through registers only.
 
 template <TensorType kType, int R>
-void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end, TileOut out) {
+void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end, const Result& out) {
   using Packed = PackedWeights<kType>;
   RowTerms<Packed, R> terms;
   for (uint64_t begin = 0; begin < x.groups; begin += kSlabGroups) {
@@ -217,18 +237,15 @@ void QuantSmall(const PanelView& w, const QuantRows& x, uint32_t panel_begin, ui
     const QuantRows rows = x.From(0, begin);
     terms.Set(rows, R, groups);
     for (uint32_t panel = panel_begin; panel < panel_end; ++panel) {
-      TileOut tile = out;
-      tile.data += uint64_t{panel} * kPanelRows;
-      tile.lanes = LanesOf(w, panel);
+      const TileOut tile = out.Tile(w, 0, panel, 1, begin > 0);
       QuantTile<Packed, R, 1>(Packed(w, panel, begin), groups, rows, terms, tile);
     }
-    out.resume = true;
   }
 }
 
 template <TensorType kType, int R>
 void QuantSmallOf(uint32_t rows, const PanelView& w, const QuantRows& x, uint32_t panel_begin, uint32_t panel_end,
-                  const TileOut& out) {
+                  const Result& out) {
   if constexpr (R > 1) {
     if (rows < R) return QuantSmallOf<kType, R - 1>(rows, w, x, panel_begin, panel_end, out);
   }
@@ -273,14 +290,12 @@ void QuantBlockOf(uint32_t rows, const S& w, uint32_t groups, const QuantRows& x
 }
 
 template <TensorType kType>
-void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t panel, TileOut out) {
+void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t panel, const Result& out) {
   using Weights = SlabWeights<SlabFormat(FormatOf(kType))>;
   constexpr int kRows = QuantRowsOf(Weights::kFormat.scales);
   constexpr int P = kQuantPanels;
   alignas(64) std::byte weights[P * Weights::kPanelBytes];
   alignas(64) float scales[P * Weights::kPanelScales];
-  out.data += uint64_t{panel} * kPanelRows;
-  out.lanes = LanesOf(w, panel + P - 1);
   const uint32_t blocks = (rows + kRows - 1) / kRows;
   for (uint64_t begin = 0; begin < x.groups; begin += kSlabGroups) {
     const auto groups = static_cast<uint32_t>(x.groups - begin < kSlabGroups ? x.groups - begin : kSlabGroups);
@@ -290,18 +305,15 @@ void QuantLarge(const PanelView& w, const QuantRows& x, uint32_t rows, uint32_t 
     }
     for (uint32_t block = 0; block < blocks; ++block) {
       const uint32_t first = BlockStart(rows, blocks, block);
-      TileOut tile = out;
-      tile.data += first * out.stride;
       QuantBlockOf<Weights, kRows, P>(BlockStart(rows, blocks, block + 1) - first, Weights{weights, scales}, groups,
-                                      x.From(first, begin), tile);
+                                      x.From(first, begin), out.Tile(w, first, panel, P, begin > 0));
     }
-    out.resume = true;
   }
 }
 
 template <TensorType kType>
 void MatmulQuant(const PanelView& w, const Activations& x, uint32_t panel_begin, uint32_t panel_end,
-                 const TileOut& out) {
+                 const Result& out) {
   const QuantRows rows{x.quantised.values, x.quantised.scales, x.quantised.sums, w.columns, w.columns / kGroup};
   uint32_t panel = panel_begin;
   if (x.rows > kQuantSmallRows) {
@@ -311,10 +323,8 @@ void MatmulQuant(const PanelView& w, const Activations& x, uint32_t panel_begin,
   const uint32_t blocks = (x.rows + kQuantSmallRows - 1) / kQuantSmallRows;
   for (uint32_t block = 0; block < blocks; ++block) {
     const uint32_t first = BlockStart(x.rows, blocks, block);
-    TileOut tile = out;
-    tile.data += first * out.stride;
     QuantSmallOf<kType, kQuantSmallRows>(BlockStart(x.rows, blocks, block + 1) - first, w, rows.From(first, 0), panel,
-                                         panel_end, tile);
+                                         panel_end, out.FromRow(first));
   }
 }
 

@@ -83,7 +83,7 @@ inline void Dots(const S& w, uint32_t group, const int8_t* x, uint64_t stride, c
   if constexpr (first < last) {
     Dots<S, R, P, first, last - 1>(w, group, x, stride, start, dots);
   } else {
-    dots[0][0] = ISet(*start);
+    dots[0][0] = ISet(S::kFormat.offset == 0 ? 0 : *start);
   }
   Bytes even, odd;
   w.template Steps<last>(0, group, even, odd);

@@ -57,14 +57,15 @@ uint16_t Get16(const std::byte* p) {
 }
 
 // Where row `lane` of a panel keeps the weights of its groups, and their scales.
+template <class Byte>  // std::byte, or const to read
 class PanelLane {
  public:
-  PanelLane(TensorType type, uint64_t columns, std::byte* panel, uint32_t lane)
+  PanelLane(TensorType type, uint64_t columns, Byte* panel, uint32_t lane)
       : format_(FormatOf(type)), weights_(panel), scales_(panel + ScalesOffset(format_, columns)), lane_(lane) {}
 
   void Write(uint64_t group, const QuantGroup& values) {
     WriteWeights(weights_ + group * WeightBytesPerGroup(format_.bits), values.weights);
-    std::byte* block = ScaleBlock(group);
+    Byte* block = ScaleBlock(group);
     Put16(block + 2 * lane_, values.d);
     if (HasMin(format_.scales)) Put16(block + 2 * kPanelRows + 2 * lane_, values.min);
     if (GroupsPerScaleBlock(format_.scales) == 1) return;
@@ -83,7 +84,7 @@ class PanelLane {
   }
 
  private:
-  std::byte* ScaleBlock(uint64_t group) const {
+  Byte* ScaleBlock(uint64_t group) const {
     return scales_ + group / GroupsPerScaleBlock(format_.scales) * ScaleBlockBytes(format_.scales);
   }
   uint64_t GroupScale(uint64_t group, uint32_t i) const {
@@ -92,7 +93,7 @@ class PanelLane {
   }
 
   // Columns 4s to 4s + 3 of the group are the bytes 4*lane to 4*lane + 3 of step s.
-  void WriteWeights(std::byte* at, const uint8_t* weights) {
+  void WriteWeights(Byte* at, const uint8_t* weights) {
     uint32_t steps[8];
     std::memcpy(steps, weights, sizeof steps);
     if (format_.bits == 8) {
@@ -132,13 +133,13 @@ class PanelLane {
     std::memcpy(&word, at + 64 * chunk + 4 * lane_, sizeof word);
     return word;
   }
-  void PutWord(std::byte* at, uint32_t chunk, uint32_t word) {
+  void PutWord(Byte* at, uint32_t chunk, uint32_t word) {
     std::memcpy(at + 64 * chunk + 4 * lane_, &word, sizeof word);
   }
 
   QuantFormat format_;
-  std::byte* weights_;
-  std::byte* scales_;
+  Byte* weights_;
+  Byte* scales_;
   uint32_t lane_;
 };
 
@@ -186,43 +187,52 @@ void PackPanelAsF32(const PackSource& source, uint64_t first_row, uint32_t rows,
 
 }  // namespace
 
-void PackedMatrix::Free::operator()(std::byte* p) const {
-  if (mapped_bytes == 0) {
-    std::free(p);
-  } else {
-    munmap(p, mapped_bytes);
-  }
-}
+PackedMatrix::PackedMatrix(TensorType type, uint32_t rows, uint32_t columns)
+    : type_(type), rows_(rows), columns_(columns), panel_bytes_(PanelBytes(type, columns)) {}
 
-Result<PackedMatrix> PackedMatrix::Allocate(TensorType type, uint32_t rows, uint32_t columns) {
-  PackedMatrix out;
-  out.type_ = type;
-  out.rows_ = rows;
-  out.columns_ = columns;
-  out.panel_bytes_ = PanelBytes(type, columns);
-  const Status no_memory = Unavailable("no memory for " + std::to_string(out.panels()) + " weight panels of " +
-                                       std::to_string(out.panel_bytes_) + " bytes");
-  if (out.panels() > SIZE_MAX / 2 / out.panel_bytes_) return no_memory;
-  const uint64_t bytes = out.bytes();
-  if (bytes < kMapBytes) {
-    void* p = std::aligned_alloc(kAlignment, bytes);
-    if (p == nullptr) return no_memory;
-    std::memset(p, 0, bytes);
-    out.data_ = {static_cast<std::byte*>(p), Free()};
-    return out;
+Result<PackedMatrix> PackedMatrix::OfPanels(TensorType type, uint32_t rows, uint32_t columns,
+                                            std::shared_ptr<const std::byte> panels, uint64_t bytes) {
+  PackedMatrix out(type, rows, columns);
+  if (rows == 0 || columns == 0 || bytes / out.panels() != out.panel_bytes_ || bytes % out.panel_bytes_ != 0) {
+    return Invalid(std::to_string(bytes) + " bytes are no panels of " + InfoOf(type).name + " [" +
+                   std::to_string(rows) + ", " + std::to_string(columns) + "]");
   }
-  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return no_memory;
-  madvise(p, bytes, MADV_HUGEPAGE);  // a wish: small pages do too
-  out.data_ = {static_cast<std::byte*>(p), Free(bytes)};
+  out.data_ = std::move(panels);
   return out;
 }
+
+namespace {
+
+// Zeros, or null.
+std::shared_ptr<std::byte> AllocatePanels(uint64_t bytes) {
+  if (bytes < kMapBytes) {
+    void* p = std::aligned_alloc(kAlignment, bytes);
+    if (p == nullptr) return nullptr;
+    std::memset(p, 0, bytes);
+    return {static_cast<std::byte*>(p), [](std::byte* panels) { std::free(panels); }};
+  }
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  madvise(p, bytes, MADV_HUGEPAGE);  // a wish: small pages do too
+  return {static_cast<std::byte*>(p), [bytes](std::byte* panels) { munmap(panels, bytes); }};
+}
+
+}  // namespace
 
 Result<PanelPacker> PanelPacker::Start(const PackSource& source, PackAs as) {
   CACHALOT_RETURN_IF_ERROR(CheckSource(source.type, source.rows, source.columns, source.bytes.size()));
   const TensorType stored = as == PackAs::kF32 ? TensorType::kF32 : source.type;
   PanelPacker packer;
-  CACHALOT_ASSIGN_OR_RETURN(packer.matrix_, PackedMatrix::Allocate(stored, source.rows, source.columns));
+  PackedMatrix& matrix = packer.matrix_ = PackedMatrix(stored, source.rows, source.columns);
+  if (matrix.panels() <= SIZE_MAX / 2 / matrix.panel_bytes_) {
+    std::shared_ptr<std::byte> panels = AllocatePanels(matrix.bytes());
+    packer.panels_ = panels.get();
+    matrix.data_ = std::move(panels);
+  }
+  if (packer.panels_ == nullptr) {
+    return Unavailable("no memory for " + std::to_string(matrix.panels()) + " weight panels of " +
+                       std::to_string(matrix.panel_bytes_) + " bytes");
+  }
   packer.source_ = source;
   packer.pack_ = as == PackAs::kF32 ? PackPanelAsF32 : IsFloat(source.type) ? PackFloatPanel : PackQuantPanel;
   return packer;
@@ -233,7 +243,7 @@ uint64_t PanelPacker::source_panel_bytes() const { return kPanelRows * SourceRow
 void PanelPacker::PackPanel(uint32_t panel) {
   const uint64_t first = uint64_t{panel} * kPanelRows;
   const auto rows = static_cast<uint32_t>(std::min<uint64_t>(kPanelRows, source_.rows - first));
-  pack_(source_, first, rows, matrix_.data_.get() + panel * matrix_.panel_bytes_);
+  pack_(source_, first, rows, panels_ + panel * matrix_.panel_bytes_);
 }
 
 namespace {
@@ -260,10 +270,10 @@ bool PackedMatrix::takes_quantised() const { return !IsFloat(type_); }
 
 void PackedMatrix::DequantiseRow(uint32_t row, float* out) const {
   CACHALOT_CHECK(row < rows_);
-  std::byte* panel = data_.get() + row / kPanelRows * panel_bytes_;
+  const std::byte* panel = data_.get() + row / kPanelRows * panel_bytes_;
   const uint32_t lane = row % kPanelRows;
   if (takes_quantised()) {
-    const PanelLane in(type_, columns_, panel, lane);
+    const PanelLane<const std::byte> in(type_, columns_, panel, lane);
     for (uint64_t group = 0; group < columns_ / kGroup; ++group) {
       DequantizeGroup(type_, in.Read(group), out + group * kGroup);
     }

@@ -1,6 +1,6 @@
 // PackedMatrix holds one weight matrix, W [rows, columns], in the panel layout that the matmul kernels read.
 // Threads:   immutable once packed; any thread may read.
-// Ownership: owns its bytes (64-byte aligned); the source bytes may go away after Pack.
+// Ownership: owns its bytes (64-byte aligned), alone or with others; the source bytes may go away after Pack.
 // Invariant: the layout is the same for every instruction set, and the weights it represents are exactly those of
 //            the source format. Rows are padded to a multiple of kPanelRows with zero weights.
 // Cost:      about the source's bytes per weight; Pack is linear, parallel over panels.
@@ -28,6 +28,9 @@ class ThreadPool;
 
 namespace cachalot::kernels {
 
+// Names the layout of panels (panel_view.h): same id, same bytes. Bumped with every change of them.
+inline constexpr const char* kPanelLayoutId = "cachalot.panels.1";
+
 class PackedMatrix {
  public:
   PackedMatrix() = default;  // empty
@@ -38,6 +41,11 @@ class PackedMatrix {
   static Result<PackedMatrix> PackAsF32(TensorType type, uint32_t rows, uint32_t columns,
                                         std::span<const std::byte> bytes, ThreadPool& pool);
 
+  // Of panels that were packed before, which `panels` keeps alive: bytes() of them, 64-byte aligned. kInvalid when
+  // there are not exactly as many as this shape has.
+  static Result<PackedMatrix> OfPanels(TensorType type, uint32_t rows, uint32_t columns,
+                                       std::shared_ptr<const std::byte> panels, uint64_t bytes);
+
   TensorType type() const { return type_; }
   uint32_t rows() const { return rows_; }
   uint32_t columns() const { return columns_; }
@@ -47,25 +55,20 @@ class PackedMatrix {
   uint64_t bytes() const { return panel_bytes_ * panels(); }
   // What KernelTable::matmul takes; valid while this matrix lives and does not move.
   PanelView view() const { return {data_.get(), panel_bytes_, rows_, columns_, type_}; }
+  std::span<const std::byte> contents() const { return {data_.get(), bytes()}; }
 
   // out[columns] = row r, dequantised exactly as GGUF does.
   void DequantiseRow(uint32_t row, float* out) const;
 
  private:
-  struct Free {
-    Free() : mapped_bytes(0) {}
-    explicit Free(uint64_t mapped) : mapped_bytes(mapped) {}
-    void operator()(std::byte* p) const;
-    uint64_t mapped_bytes;  // 0: from aligned_alloc
-  };
   friend class PanelPacker;
-  static Result<PackedMatrix> Allocate(TensorType type, uint32_t rows, uint32_t columns);
+  PackedMatrix(TensorType type, uint32_t rows, uint32_t columns);
 
   TensorType type_ = TensorType::kF32;
   uint32_t rows_ = 0;
   uint32_t columns_ = 0;
   uint64_t panel_bytes_ = 0;
-  std::unique_ptr<std::byte[], Free> data_;
+  std::shared_ptr<const std::byte> data_;
 };
 
 enum class PackAs : uint8_t { kItsType, kF32 };
@@ -96,6 +99,7 @@ class PanelPacker {
   using Pack = void (*)(const PackSource& source, uint64_t first_row, uint32_t rows, std::byte* panel);
   PackSource source_{};
   Pack pack_ = nullptr;
+  std::byte* panels_ = nullptr;  // of matrix_
   PackedMatrix matrix_;
 };
 

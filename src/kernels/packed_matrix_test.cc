@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/thread_pool.h"
 #include "kernels/dequantize.h"
 #include "kernels/testing/random_blocks.h"
@@ -103,6 +104,34 @@ TEST(PackedMatrix, PanelsAreAlignedAndPaddingIsZero) {
       }
     }
   }
+}
+
+// Panels are kept in files (exec/cpu/panel_file.h): whoever changes their bytes bumps kPanelLayoutId.
+TEST(PackedMatrix, TheBytesOfPanelsAreThoseOfTheLayoutId) {
+  ThreadPool pool(1);
+  Sha256 hash;
+  for (const TensorType type : kAllTypes) {
+    auto matrix = PackedMatrix::Pack(type, 35, 512, RandomBlocks(type, 35 * 512, 7), pool);
+    ASSERT_TRUE(matrix.ok());
+    hash.Update(matrix->contents());
+  }
+  EXPECT_EQ(std::string(kPanelLayoutId) + " " + HexOf(hash.Finish()).substr(0, 16), "cachalot.panels.1 44b07cf73fc3d709");
+}
+
+TEST(PackedMatrix, PanelsThatWerePackedBeforeAreTakenAsTheyAre) {
+  ThreadPool pool(1);
+  const auto bytes = RandomBlocks(TensorType::kQ5_K, 17 * 512, 3);
+  auto packed = PackedMatrix::Pack(TensorType::kQ5_K, 17, 512, bytes, pool);
+  ASSERT_TRUE(packed.ok());
+  const std::shared_ptr<const std::byte> panels(std::shared_ptr<const std::byte>(), packed->contents().data());
+  auto taken = PackedMatrix::OfPanels(TensorType::kQ5_K, 17, 512, panels, packed->bytes());
+  ASSERT_TRUE(taken.ok());
+  ExpectSameRows(*taken, Dequantized(TensorType::kQ5_K, bytes, 17 * 512));
+  for (const uint64_t wrong : {packed->bytes() - 64, packed->bytes() + 64, packed->bytes() / 2, uint64_t{0}}) {
+    EXPECT_EQ(PackedMatrix::OfPanels(TensorType::kQ5_K, 17, 512, panels, wrong).status().code(), Code::kInvalid);
+  }
+  EXPECT_FALSE(PackedMatrix::OfPanels(TensorType::kQ5_K, 0, 512, panels, 0).ok());
+  EXPECT_FALSE(PackedMatrix::OfPanels(TensorType::kQ5_K, 17, 100, panels, packed->bytes()).ok());
 }
 
 void ExpectInvalid(TensorType type, uint32_t rows, uint32_t columns, size_t bytes, const std::string& part) {

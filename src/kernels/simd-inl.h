@@ -19,6 +19,7 @@
 //   Fma(a, b, c) = a*b + c   Fnma(a, b, c) = c - a*b, rounded once        FmaOne(a, b, c): one float
 //   Max(a, b) = a > b ? a : b   Min(a, b) = a < b ? a : b                 (so a NaN on either side gives b)
 //   BitsOf FromBits ISet ILoad IStore IAdd ISub IAnd IOr ShiftLeft<n> ShiftRight<n> (logical)
+//   ShiftRightSigned<n>
 //   RoundToInt (nearest even; NaN and out of range give INT32_MIN) ToFloat
 //   Less LessEqual Equal (false on NaN) Select(mask, yes, no) BitsOfMask(mask): bit i is lane i
 //   LanesInRange(begin, end): true for begin <= i < end

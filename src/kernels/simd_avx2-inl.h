@@ -92,6 +92,10 @@ template <int n>
 inline Int ShiftRight(Int a) {  // logical
   return {_mm256_srli_epi32(a.lo, n), _mm256_srli_epi32(a.hi, n)};
 }
+template <int n>
+inline Int ShiftRightSigned(Int a) {
+  return {_mm256_srai_epi32(a.lo, n), _mm256_srai_epi32(a.hi, n)};
+}
 inline Int RoundToInt(Vec a) { return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)}; }
 inline Vec ToFloat(Int a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
 

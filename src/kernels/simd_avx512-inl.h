@@ -65,6 +65,10 @@ template <int n>
 inline Int ShiftRight(Int a) {  // logical
   return {_mm512_maskz_srli_epi32(kAll, a.v, n)};
 }
+template <int n>
+inline Int ShiftRightSigned(Int a) {
+  return {_mm512_maskz_srai_epi32(kAll, a.v, n)};
+}
 inline Int RoundToInt(Vec a) { return {_mm512_maskz_cvtps_epi32(kAll, a.v)}; }
 inline Vec ToFloat(Int a) { return {_mm512_maskz_cvtepi32_ps(kAll, a.v)}; }
 

@@ -126,6 +126,10 @@ template <int n>
 inline Int ShiftRight(Int a) {  // logical
   return EachInt([&](int i) { return static_cast<int32_t>(uint32_t(a.v[i]) >> n); });
 }
+template <int n>
+inline Int ShiftRightSigned(Int a) {
+  return EachInt([&](int i) { return a.v[i] >> n; });
+}
 inline Int RoundToInt(Vec a) {
   return EachInt([&](int i) {
     const bool fits = a.v[i] >= -2147483648.0f && a.v[i] < 2147483648.0f;

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "base/log.h"
+#include "exec/cpu/panel_file.h"
 #include "exec/cpu/weight_pass.h"
 #include "exec/numerics.h"
 #include "kernels/dequantize.h"
@@ -36,12 +39,13 @@ std::vector<float> ReadVector(const model::GgufTensor* tensor) {
 
 class CpuModel::Loader {
  public:
-  Loader(WeightPass& pass, kernels::PackAs as) : pass_(pass), as_(as) {}
+  Loader(WeightPass& pass, kernels::PackAs as, PanelsByTensor packed)
+      : pass_(pass), as_(as), panels_(std::move(packed)) {}
 
   Status Load(const model::Weights& weights, CpuModel* model) {
-    CACHALOT_ASSIGN_OR_RETURN(model->embedding_, pass_.Pack(*weights.embedding, as_));
+    CACHALOT_ASSIGN_OR_RETURN(model->embedding_, Matrix(*weights.embedding));
     if (!model->spec_.tied_output) {
-      CACHALOT_ASSIGN_OR_RETURN(model->output_, pass_.Pack(*weights.output, as_));
+      CACHALOT_ASSIGN_OR_RETURN(model->output_, Matrix(*weights.output));
     }
     model->output_norm_ = ReadVector(weights.output_norm);
     model->layers_.resize(weights.layers.size());
@@ -50,6 +54,9 @@ class CpuModel::Loader {
     }
     return OkStatus();
   }
+
+  // All matrices that were loaded.
+  const PanelsByTensor& panels() const { return panels_; }
 
  private:
   Status LoadLayer(const model::LayerWeights& from, CpuLayer* to) {
@@ -67,14 +74,36 @@ class CpuModel::Loader {
         {from.gate, &to->gate}, {from.up, &to->up}, {from.down, &to->down},
     };
     for (const auto& [tensor, matrix] : matrices) {
-      CACHALOT_ASSIGN_OR_RETURN(*matrix, pass_.Pack(*tensor, as_));
+      CACHALOT_ASSIGN_OR_RETURN(*matrix, Matrix(*tensor));
     }
     return OkStatus();
   }
 
+  Result<kernels::PackedMatrix> Matrix(const model::GgufTensor& tensor) {
+    if (const auto found = panels_.find(tensor.name); found != panels_.end()) return found->second;
+    CACHALOT_ASSIGN_OR_RETURN(kernels::PackedMatrix packed, pass_.Pack(tensor, as_));
+    return panels_.emplace(tensor.name, std::move(packed)).first->second;
+  }
+
   WeightPass& pass_;
   const kernels::PackAs as_;
+  PanelsByTensor panels_;
 };
+
+namespace {
+
+// What the panel file has of this model; nothing where it has to be written.
+PanelsByTensor ReadPanels(const std::string& path, kernels::PackAs as, WeightPass& pass, ThreadPool& pool) {
+  if (path.empty()) return {};
+  Result<MappedFile> file = MappedFile::Open(path);
+  if (!file.ok()) return {};
+  Result<PanelsByTensor> panels = ReadPanelFile(std::move(file).value(), {pass.Fingerprint(), as}, pool);
+  if (panels.ok()) return std::move(panels).value();
+  LogWarning(fmt::format("{}: {}; packing the weights again", path, panels.status().message()));
+  return {};
+}
+
+}  // namespace
 
 Result<CpuModel> CpuModel::Load(const model::GgufFile& file, const CpuModelOptions& options, ThreadPool& pool,
                                 const Progress& progress) {
@@ -90,10 +119,17 @@ Result<CpuModel> CpuModel::Load(const model::GgufFile& file, const CpuModelOptio
   CACHALOT_ASSIGN_OR_RETURN(model.layout_, PlanKvLayout(KvShapeOf(model.spec_, options), model.context_tokens_));
   for (const model::RopeSpec& rope : model.spec_.ropes) model.ropes_.emplace_back(rope);
 
+  const kernels::PackAs as = options.reference ? kernels::PackAs::kF32 : kernels::PackAs::kItsType;
   WeightPass pass(file, pool, progress);
-  Loader loader(pass, options.reference ? kernels::PackAs::kF32 : kernels::PackAs::kItsType);
+  PanelsByTensor packed = ReadPanels(options.panel_file, as, pass, pool);
+  const bool write = packed.empty() && !options.panel_file.empty();
+  Loader loader(pass, as, std::move(packed));
   CACHALOT_RETURN_IF_ERROR(loader.Load(weights, &model));
-  model.fingerprint_ = pass.Finish();
+  model.fingerprint_ = pass.Fingerprint();
+  if (write) {
+    const Status written = WritePanelFile(options.panel_file, {model.fingerprint_, as}, loader.panels());
+    if (!written.ok()) LogWarning(fmt::format("packed weights are not kept: {}", written.message()));
+  }
   return model;
 }
 

@@ -2,7 +2,9 @@
 // Threads:   immutable once loaded; any thread may read.
 // Ownership: owns all weights; the GgufFile may be closed after Load.
 // Invariant: every matrix has the shape that the spec asks for.
-// Cost:      Load reads, hashes and repacks every weight once, in parallel; about the file's bytes stay resident.
+// Cost:      Load reads, hashes and repacks every weight once, in parallel; about the file's bytes stay resident. With
+// a
+//            panel file of the same model it reads and hashes both, and repacks nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,7 @@ struct CpuModelOptions {
   KvType kv_type = KvType::kF16;  // of the KV cache
   uint32_t block_tokens = 16;
   uint64_t context_tokens = 0;  // 0: the trained context
+  std::string panel_file;       // keeps the packed weights; written when it is not there or not of this model
 };
 
 // Empty vectors and matrices mark what the architecture does not have.

@@ -89,10 +89,11 @@ void Transformer::Multiply(std::span<const MatmulJob> jobs, const float* x, uint
   const kernels::Activations input{x, workspace_.buffers().quantised, rows};
   size_t panels = 0;
   for (const MatmulJob& job : jobs) panels += job.weights->panels();
-  const size_t tasks = std::min(panels, pool_.thread_count() * kTasksPerThread);
+  const size_t pairs = (panels + 1) / 2;  // kernels take two panels at a time
+  const size_t tasks = std::min(pairs, pool_.thread_count() * kTasksPerThread);
   pool_.ParallelFor(tasks, [&](size_t task) {
-    size_t begin = panels * task / tasks;
-    size_t end = panels * (task + 1) / tasks;
+    size_t begin = pairs * task / tasks * 2;
+    size_t end = std::min(pairs * (task + 1) / tasks * 2, panels);
     for (const MatmulJob& job : jobs) {
       const size_t own = job.weights->panels();
       if (begin < own && begin < end) {

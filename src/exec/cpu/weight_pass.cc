@@ -35,7 +35,7 @@ Result<kernels::PackedMatrix> WeightPass::Pack(const model::GgufTensor& tensor, 
   return std::move(packer).value().Finish();
 }
 
-Digest WeightPass::Finish() {
+Digest WeightPass::Fingerprint() {
   std::vector<Digest> contents;
   for (size_t i = 0; i < contents_.size(); ++i) {
     if (!contents_[i]) Read(file_.tensors()[i], nullptr);
@@ -46,6 +46,9 @@ Digest WeightPass::Finish() {
 
 // Windows from front to back; those of one panel that reaches into the next are read again there, still resident.
 void WeightPass::Read(const model::GgufTensor& tensor, kernels::PanelPacker* packer) {
+  const auto index = static_cast<size_t>(&tensor - file_.tensors().data());
+  CACHALOT_CHECK(index < contents_.size());
+  const bool hashed = contents_[index].has_value();
   const std::span<const std::byte> bytes = tensor.bytes;
   const uint64_t panel_bytes = packer == nullptr ? 0 : packer->source_panel_bytes();
   model::ContentHash hash(bytes);
@@ -54,7 +57,7 @@ void WeightPass::Read(const model::GgufTensor& tensor, kernels::PanelPacker* pac
     const uint64_t end = std::min(begin + kWindowBytes, bytes.size());
     file_.Prefetch(bytes.subspan(end, std::min(kWindowBytes, bytes.size() - end)));
     const uint64_t first_piece = begin / model::ContentHash::kPieceBytes;
-    const uint64_t pieces = CeilDiv(end - begin, model::ContentHash::kPieceBytes);
+    const uint64_t pieces = hashed ? 0 : CeilDiv(end - begin, model::ContentHash::kPieceBytes);
     const uint64_t first_panel = packer == nullptr ? 0 : CeilDiv(begin, panel_bytes);
     const uint64_t panels = packer == nullptr ? 0 : CeilDiv(end, panel_bytes) - first_panel;
     pool_.ParallelFor(pieces + panels, [&](size_t task) {
@@ -62,12 +65,11 @@ void WeightPass::Read(const model::GgufTensor& tensor, kernels::PanelPacker* pac
       packer->PackPanel(static_cast<uint32_t>(first_panel + task - pieces));
     });
     file_.Release(bytes.subspan(begin, end - begin));
+    if (hashed) continue;
     read_bytes_ += end - begin;
     if (progress_) progress_(static_cast<double>(read_bytes_) / static_cast<double>(total_bytes_));
   }
-  const auto index = static_cast<size_t>(&tensor - file_.tensors().data());
-  CACHALOT_CHECK(index < contents_.size() && !contents_[index]);
-  contents_[index] = hash.Finish();
+  if (!hashed) contents_[index] = hash.Finish();
 }
 
 }  // namespace cachalot::exec

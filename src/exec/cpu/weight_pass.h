@@ -2,7 +2,7 @@
 // and gives the file's pages back, so that at no time much more than one copy of the weights is in memory.
 // Threads:   one caller; a window's work is divided among the pool's threads.
 // Ownership: borrows file and pool.
-// Invariant: after Finish every tensor was read, whether it was packed or not.
+// Invariant: after Fingerprint every tensor was read, whether it was packed or not.
 // Cost:      linear in the file's bytes; what is resident of the file stays below a few windows.
 #pragma once
 
@@ -32,10 +32,10 @@ class WeightPass {
 
   WeightPass(const model::GgufFile& file, ThreadPool& pool, Progress progress);
 
-  // Each tensor of the file at most once.
+  // Hashes the tensor too, unless that was done before.
   Result<kernels::PackedMatrix> Pack(const model::GgufTensor& tensor, kernels::PackAs as);
-  // Reads what was not packed and returns the file's fingerprint.
-  Digest Finish();
+  // Reads what was not read yet and returns the file's fingerprint.
+  Digest Fingerprint();
 
  private:
   void Read(const model::GgufTensor& tensor, kernels::PanelPacker* packer);
