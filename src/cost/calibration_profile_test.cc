@@ -39,8 +39,8 @@ TEST(CalibrationProfile, WhatIsWrongIsNamed) {
   EXPECT_EQ(ErrorOf(with("/threads", 0)), "threads: expected an integer above 0");
   EXPECT_EQ(ErrorOf(with("/threads", "2")), "threads: expected an integer above 0");
   EXPECT_EQ(ErrorOf(with("/relative_error", -1)), "relative_error: expected a number, 0 or more");
-  EXPECT_EQ(ErrorOf(with("/seconds", 1)), "seconds: step: expected a number of seconds, 0 or more");
-  EXPECT_EQ(ErrorOf(with("/seconds/row", -1e-3)), "seconds: row: expected a number of seconds, 0 or more");
+  EXPECT_EQ(ErrorOf(with("/seconds", 1)), "seconds: step: expected a number of seconds, 0 to 1000000");
+  EXPECT_EQ(ErrorOf(with("/seconds/row", -1e-3)), "seconds: row: expected a number of seconds, 0 to 1000000");
 }
 
 TEST(CalibrationProfile, ATornFileIsRefusedWhereverItEnds) {

@@ -130,8 +130,8 @@ Result<StepCurve> CurveFromJson(const Json& json) {
   for (size_t i = 0; i < result.size(); ++i) {
     const Json* member = json.Find(kStepTerms[i]);
     const std::optional<double> value = member == nullptr ? std::nullopt : member->AsNumber();
-    if (!value || !(*value >= 0) || !std::isfinite(*value)) {
-      return Invalid(fmt::format("{}: expected a number of seconds, 0 or more", kStepTerms[i]));
+    if (!value || !(*value >= 0 && *value <= kMostSeconds)) {
+      return Invalid(fmt::format("{}: expected a number of seconds, 0 to {}", kStepTerms[i], kMostSeconds));
     }
     result[i] = *value;
   }

@@ -146,7 +146,10 @@ TEST(StepCost, StoredCoefficientsAreReadBack) {
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(*read, kTruth);
   EXPECT_EQ(CurveFromJson(Json::Object{{"step", 1.0}}).status().message(),
-            "row: expected a number of seconds, 0 or more");
+            "row: expected a number of seconds, 0 to 1000000");
+  Json::Object huge = *CurveAsJson(kTruth).AsObject();
+  huge[1].second = 1e308;
+  EXPECT_FALSE(CurveFromJson(huge).ok());
   EXPECT_FALSE(CurveFromJson(Json()).ok());
 }
 

@@ -91,7 +91,7 @@ Admission Engine::State::TryAdmit(Request& request) {
   request.pending = found.pending;
   if (found.awaited > found.tokens) return Admission::kAwaits;
   const SharedSlots shared{found.full_slots, found.idle_full_slots};
-  if (!Fits(request, shared) || !FitsWithExpected(request)) return Admission::kNoRoom;
+  if (!Fits(request, shared) || !FitsWithExpected(request, 0)) return Admission::kNoRoom;
   Start(request, shared);
   return Admission::kAdmitted;
 }
@@ -106,10 +106,11 @@ bool Engine::State::Fits(const Request& request, const SharedSlots& shared) cons
 }
 
 // Whether the oldest of those that may be preempted could still finish if all the others were, and with it all that
-// have a guarantee.
-bool Engine::State::FitsWithExpected(const Request& request) const {
+// have a guarantee, `more` slots included.
+bool Engine::State::FitsWithExpected(const Request& request, uint64_t more) const {
   if (request.guaranteed && !survey.any_expected) return true;
-  const uint64_t promised = survey.promised + request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
+  const uint64_t own = request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
+  const uint64_t promised = survey.promised + own + more;
   const uint64_t largest = std::max(survey.largest, request.guaranteed ? 0 : request.demand.full);
   return promised + largest <= budget.total() - pins.most_slots();
 }
@@ -154,7 +155,8 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   Choice& choice = request.first_open();
   Attach(request, choice);
   std::exchange(request.history, {});
-  NoteTaken(request, kv.full_slots_in_use() - in_use - shared.idle);  // found ones are not in the promise
+  const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise
+  NoteTaken(request, after - std::min(after, before));
   const uint64_t cached = kv.Length(choice.sequence);
   fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached);
   if (request.forked) return;

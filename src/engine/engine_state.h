@@ -165,12 +165,14 @@ struct Engine::State {
   std::span<TenantQueue> QueueUp(size_t first);
   void TakeFrom(TenantQueue& queue, std::span<TenantQueue> all);
   void NoteOvertaken(std::span<const TenantQueue> queues);
+  void NoteRefused(std::span<const TenantQueue> queues);
+  void NotePassedBy(TenantId tenant);
   Admission TryAdmit(Request& request);
   void Start(Request& request, const SharedSlots& shared);
   kv::PrefixView FindFor(const Request& request);
   // With so many shared slots; exact for those that it has found.
   bool Fits(const Request& request, const SharedSlots& shared) const;
-  bool FitsWithExpected(const Request& request) const;
+  bool FitsWithExpected(const Request& request, uint64_t more) const;
   uint64_t ExpectedGrowth(const Request& request, const SharedSlots& shared) const;
   sched::GrowthView GrowthOf(const Request& request) const;
   // What must be promised: full attention and the rest, each at its own worst moment. What is more can never run.
@@ -274,6 +276,7 @@ struct Engine::State {
   bool awaits_running = false;  // one of them waits for a running one: they are tried in every step
   bool settled = false;         // all that wait were tried in this step, and none was admitted since
   bool turn_kept = false;       // then: as many run as may, or one whose turn it is found no room and nobody passes it
+  std::vector<uint64_t> refused_arrivals;  // of those that found no room when all were tried last; one per tenant
   bool draining = false;
   Nanos now{0};  // of the step
   EngineStats totals;

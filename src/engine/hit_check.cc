@@ -22,7 +22,8 @@ void Engine::State::SampleHit(const Request& request, uint64_t hit_tokens) {
   // The window before a hit in mid-block may begin later than the one before its whole blocks.
   const bool held_whole = kv.Find(request.asked.scope, whole, tokens).tokens == tokens;
   Result<kv::SlotPromise> promise = budget.Promise(slots, kv.full_slots_in_use());
-  if (!held_whole || !promise.ok() || RunningSequences() >= options.max_sequences) {
+  const bool fits = promise.ok() && FitsWithExpected(request, slots);
+  if (!held_whole || !fits || RunningSequences() >= options.max_sequences) {
     ++totals.hits_not_verified;
     return;
   }

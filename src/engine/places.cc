@@ -1,6 +1,7 @@
 // Which conversations take part while the KV of all of them does not fit the pool. A request whose conversation has no
 // place waits outside, and is not tried; places are given in the order of arrival, the tenant with the fewest first.
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "engine/engine_state.h"
@@ -11,6 +12,9 @@ namespace {
 
 constexpr Nanos kLongestStay = std::chrono::minutes(5);  // in a place that others wait for
 constexpr uint64_t kFarRefault = 4;                      // times the pool: what was lost so long ago is not thrash
+
+// Whose tenant may run no more now takes nothing.
+bool TakesPart(const Request& request) { return request.place.taken && !request.capped; }
 
 }  // namespace
 
@@ -58,7 +62,7 @@ bool Engine::State::HasPlaceFor(const Request& request) const {
 uint64_t Engine::State::TakenSlots() const {
   uint64_t slots = places.kept_slots();
   for (const std::deque<Request>* requests : {&running, &waiting}) {
-    for (const Request& request : *requests) slots += request.place.taken ? request.place.slots : 0;
+    for (const Request& request : *requests) slots += TakesPart(request) ? request.place.slots : 0;
   }
   return slots;
 }
@@ -67,13 +71,14 @@ uint32_t Engine::State::Outside() const {
   return static_cast<uint32_t>(std::ranges::count_if(waiting, [](const Request& r) { return !r.place.taken; }));
 }
 
-// While too many have one: of those whose KV was there when they came, and was evicted while they waited.
+// While too many have one: of those that wait and would have to load theirs anyhow, the last to come first.
 void Engine::State::TakeBackPlaces() {
   if (!PlaceLimit() || waiting.empty()) return;
   uint64_t taken = TakenSlots();
-  for (Request& request : waiting) {
+  for (Request& request : std::views::reverse(waiting)) {
     if (taken <= *PlaceLimit()) return;
-    if (!request.place.taken || request.watch->tokens() >= request.place.resident_tokens / 2) continue;
+    const uint64_t resident = request.place.resident_tokens;
+    if (!TakesPart(request) || (resident > 0 && request.watch->tokens() >= resident / 2)) continue;
     request.place.taken = false;
     taken -= request.place.slots;
   }
@@ -91,9 +96,10 @@ void Engine::State::GivePlaces() {
     return held[tenant.value];
   };
   for (const std::deque<Request>* requests : {&running, &waiting}) {
-    for (const Request& request : *requests) held_by(request.asked.tenant) += request.place.taken;
+    for (const Request& request : *requests) held_by(request.asked.tenant) += TakesPart(request);
   }
-  for (bool can_run = !running.empty() || outside<waiting.size(); outside> 0; --outside, can_run = true) {
+  bool can_run = !running.empty() || std::ranges::any_of(waiting, TakesPart);
+  for (; outside > 0; --outside, can_run = true) {
     Request* next = nullptr;
     for (Request& request : waiting) {
       if (request.place.taken) continue;

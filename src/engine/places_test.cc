@@ -32,6 +32,15 @@ class Crowd {
     for (const RequestId id : std::exchange(idle_, {})) input.arrivals.push_back(Turn(id));
     return Run(std::move(input));
   }
+  // New conversations of another tenant, which come at once.
+  void Flood(uint32_t requests) {
+    StepInput input{.now = clock_.Now()};
+    for (uint64_t id = 1000; id < 1000 + requests; ++id) {
+      input.arrivals.push_back(Turn(RequestId(id)));
+      input.arrivals.back().tenant = TenantId(1);
+    }
+    Run(std::move(input));
+  }
   const EngineStats& CancelThoseAnsweredSince(Nanos moment) {
     StepInput input{.now = clock_.Now()};
     for (const auto& [id, when] : last_answer) {
@@ -119,6 +128,15 @@ TEST(Places, OneIsGivenWhenNothingElseCouldRun) {
   crowd.CancelThoseAnsweredSince(minutes(2));
   EXPECT_EQ(crowd.stats.running_sequences + crowd.stats.waiting_requests, outside);
   EXPECT_GT(crowd.stats.running_sequences, 0u);
+}
+
+TEST(Places, WhoQueuedManyBeforeTheLimitCameUpGivesThemBack) {
+  Crowd crowd(true);
+  crowd.Flood(60);
+  crowd.RunUntil(minutes(3));
+  ASSERT_GT(crowd.stats.taken_slots_limit, 0u);
+  EXPECT_LE(crowd.stats.taken_slots, crowd.stats.taken_slots_limit + 40);
+  EXPECT_GT(crowd.stats.outside_requests, 20u);
 }
 
 }  // namespace

@@ -162,6 +162,24 @@ TEST(FairSharing, ALargeRequestIsNotStarvedByAnotherTenantsSmallOnes) {
   }
 }
 
+// The small ones come behind one that finds no room, so that not all are tried again for them.
+TEST(FairSharing, ALargeRequestIsNotStarvedByThoseTriedAlone) {
+  Rig rig({.tenants = Tenants(2)}, {}, 40);
+  for (uint64_t id = 1; id <= 5; ++id) rig.Arrive(Of(0, id, 16, 20));
+  rig.Arrive(Of(1, 100, 400, 100));
+  uint64_t id = 200;
+  while (!rig.outputs.contains({RequestId(100), 0})) {
+    rig.Step();  // so that there is always room for one
+    StepInput input;
+    if (id > 200) input.cancels.push_back(RequestId(id - 2));
+    input.arrivals.push_back(Of(0, id, 500, 20));
+    input.arrivals.push_back(Of(0, id + 1, 16, 20));
+    rig.Step(std::move(input));
+    id += 2;
+    ASSERT_LT(id, 800u);
+  }
+}
+
 TEST(FairSharing, OneTenantCannotFillTheQueue) {
   Rig rig({.max_queue = 12, .max_sequences = 1, .tenants = Tenants(3)});
   uint64_t id = 0;

@@ -45,9 +45,11 @@ void Engine::State::TryWaiting(size_t first) {
     TakeFrom(*queue_of(*tenant), queues);
   }
   turn_kept |= survey.sequences >= sequence_limit();
+  if (first == 0) NoteRefused(queues);
   if (admitted.empty()) return;
   settled = false;
   NoteOvertaken(queues);
+  if (first > 0) NotePassedBy(waiting_views[first].tenant);
   std::ranges::sort(admitted);
   for (auto i = admitted.rbegin(); i != admitted.rend(); ++i) waiting.erase(waiting.begin() + *i);
 }
@@ -100,6 +102,23 @@ void Engine::State::NoteOvertaken(std::span<const TenantQueue> queues) {
       if (waiting_views[i].tenant == queue.tenant && waiting[i].place.taken) ++waiting[i].overtaken;
     }
     if (queue.passed && *queue.refused >= queue.admitted_end) ++waiting[*queue.refused].overtaken;
+  }
+}
+
+// Of each tenant the first that found no room.
+void Engine::State::NoteRefused(std::span<const TenantQueue> queues) {
+  refused_arrivals.clear();
+  for (const TenantQueue& queue : queues) {
+    if (queue.refused) refused_arrivals.push_back(waiting[*queue.refused].arrival);
+  }
+}
+
+// One that came later was admitted without all being tried again: it passes those of other tenants that were refused.
+void Engine::State::NotePassedBy(TenantId tenant) {
+  for (const uint64_t arrival : refused_arrivals) {
+    const auto found = std::ranges::lower_bound(waiting, arrival, {}, &Request::arrival);
+    if (found == waiting.end() || found->arrival != arrival || found->asked.tenant == tenant) continue;
+    ++found->overtaken;
   }
 }
 

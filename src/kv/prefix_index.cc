@@ -405,9 +405,12 @@ void PrefixIndex::UpdateRank(PrefixNode& node) {
 bool PrefixIndex::EvictOne(Loss loss) {
   const uint32_t free = pool_.free_count();
   while (!EvictLoose(loss)) {
-    const std::optional<EntryId> victim = policy_->Victim(now_);
+    const std::optional<EntryId> expired = policy_->Expired(now_);
+    const std::optional<EntryId> victim = expired ? expired : policy_->Victim(now_);
     if (!victim) return false;
-    if (EvictEntry(*victim, loss)) break;
+    if (!EvictEntry(*victim, expired ? Loss::kExpired : loss)) continue;
+    if (expired) expired_slots_ += pool_.free_count() - free;
+    break;
   }
   evicted_slots_ += pool_.free_count() - free;
   return true;

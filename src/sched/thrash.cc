@@ -58,11 +58,11 @@ void Thrash::Move(const ThrashInput& input) {
   const bool thrash = refault_share() > kThrashing && pressure_.levels().some.shares[0] > kWaiting;
   if (thrash && (limit_ ? input.taken_slots <= *limit_ : Pays(input.gap_seconds))) {  // the last decrease shows already
     const double fewer = kDecrease * static_cast<double>(std::min(input.taken_slots, pool_slots_));
-    limit_ = static_cast<uint64_t>(fewer);
+    limit_ = static_cast<uint64_t>(std::max({fewer, conversation_slots_, 1.0}));
     last_outside_ = input.now;
     ++decreases_;
   } else if (limit_ && refault_share() < kCalm && input.outside > 0) {
-    *limit_ += pool_slots_ / kIncreasePart;
+    *limit_ += std::max<uint64_t>(pool_slots_ / kIncreasePart, 1);
   } else {
     return;
   }
