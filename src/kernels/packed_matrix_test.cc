@@ -115,7 +115,8 @@ TEST(PackedMatrix, TheBytesOfPanelsAreThoseOfTheLayoutId) {
     ASSERT_TRUE(matrix.ok());
     hash.Update(matrix->contents());
   }
-  EXPECT_EQ(std::string(kPanelLayoutId) + " " + HexOf(hash.Finish()).substr(0, 16), "cachalot.panels.1 44b07cf73fc3d709");
+  EXPECT_EQ(std::string(kPanelLayoutId) + " " + HexOf(hash.Finish()).substr(0, 16),
+            "cachalot.panels.1 44b07cf73fc3d709");
 }
 
 TEST(PackedMatrix, PanelsThatWerePackedBeforeAreTakenAsTheyAre) {
