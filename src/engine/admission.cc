@@ -34,8 +34,7 @@ uint64_t Engine::State::SkippableOf(const Request& request, const Choice& choice
 
 uint64_t Engine::State::PeakOf(const GenerateRequest& asked) const {
   const uint64_t prompt = asked.prompt.size(), total = prompt + asked.max_tokens;
-  return kv::PeakSlotsForked(full_part, prompt, total, asked.n, step_tokens_limit()) +
-         kv::PeakSlotsForked(sliding_part, prompt, total, asked.n, step_tokens_limit());
+  return kv::SlotsToPromise(kv.geometry(), prompt, total, asked.n, step_tokens_limit());
 }
 
 SlotDemand Engine::State::DemandOf(const Request& request) const {

@@ -15,6 +15,25 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// What a pool is sized for (kv::SlotsToPromise) is what the engine asks of it, also where windows peak at another step.
+TEST(Engine, APoolOfWhatMustBePromisedIsEnough) {
+  const exec::FakeOptions model{.windows = {0, 24, 24, 40}};
+  for (const uint32_t prompt : {40u, 200u}) {
+    for (const uint32_t n : {1u, 3u}) {
+      const kv::KvGeometry geometry = kv::GeometryOf(exec::FakeExecutor::LayoutFor(model), 0);
+      const auto slots = static_cast<uint32_t>(kv::SlotsToPromise(geometry, prompt, prompt + 30, n, 512));
+      GenerateRequest request = Request(1, Tokens(prompt, 1), 30);
+      request.n = n;
+      Rig enough({}, model, slots);
+      enough.Arrive(request);
+      enough.RunToEnd();
+      EXPECT_EQ(enough.outputs.size(), n);
+      Rig less({}, model, slots - 1);
+      EXPECT_EQ(less.Arrive(request).rejections.size(), 1u);
+    }
+  }
+}
+
 TEST(Engine, AnswersWithTheModelsTokensAndEndsAtTheLimit) {
   Rig rig;
   const GenerateRequest request = Request(1, Tokens(40, 1), 25);

@@ -42,13 +42,17 @@ KvGeometry SlidingPart(const KvGeometry& geometry);
 // Slots that a sequence of `tokens` holds between steps, windows respected.
 uint64_t SlotsHeld(const KvGeometry& geometry, uint64_t tokens);
 // The most slots that a sequence holds at any moment while it grows from nothing to `tokens` in steps of at most
-// `step_tokens`, cut anywhere: what must be promised so that it can always finish. Requires step_tokens > 0.
+// `step_tokens`, cut anywhere. Requires step_tokens > 0.
 uint64_t PeakSlots(const KvGeometry& geometry, uint64_t tokens, uint32_t step_tokens);
 // The same for a prompt that is computed once and then forked into `sequences` that each grow to `total_tokens`:
 // full blocks of the prompt are shared; each fork may copy the unfilled tail. Requires sequences > 0.
 uint64_t PeakSlotsForked(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens, uint32_t sequences,
                          uint32_t step_tokens);
-// The longest sequence whose PeakSlots fits `slots`; kMaxSequenceBlocks blocks where windows bound every group.
+// What must be set aside for it: the peaks of its full and of its sliding groups together. They need not fall into the
+// same step, but full groups are promised only as far as a hit does not share them, sliding ones always.
+uint64_t SlotsToPromise(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens, uint32_t sequences,
+                        uint32_t step_tokens);
+// The longest sequence whose SlotsToPromise fits `slots`; kMaxSequenceBlocks blocks where windows bound every group.
 uint64_t LargestSequence(const KvGeometry& geometry, uint32_t step_tokens);
 
 }  // namespace cachalot::kv
