@@ -89,8 +89,9 @@ std::string BodyOf(size_t i) {
 }
 
 json TextsOf(const std::string& answer) {
+  const json parsed = json::parse(answer);
   json texts = json::array();
-  for (const json& choice : json::parse(answer).at("choices")) texts.push_back(choice.at("text"));
+  for (const json& choice : parsed.at("choices")) texts.push_back(choice.at("text"));
   return texts;
 }
 
