@@ -27,7 +27,9 @@ void Sha256::Update(std::span<const std::byte> bytes) {
 
 void Sha256::Update(std::string_view bytes) { Update(std::as_bytes(std::span(bytes))); }
 
-void Sha256::UpdateField(std::string_view field) {
+void Sha256::UpdateField(std::string_view field) { UpdateField(std::as_bytes(std::span(field))); }
+
+void Sha256::UpdateField(std::span<const std::byte> field) {
   UpdateInt(field.size());
   Update(field);
 }
@@ -64,7 +66,9 @@ std::string HexOf(std::span<const uint8_t> bytes) {
   return out;
 }
 
-uint64_t Hash64(std::string_view bytes, uint64_t seed) {
+uint64_t Hash64(std::string_view bytes, uint64_t seed) { return Hash64(std::as_bytes(std::span(bytes)), seed); }
+
+uint64_t Hash64(std::span<const std::byte> bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 

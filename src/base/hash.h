@@ -28,6 +28,7 @@ class Sha256 {
   void Update(std::string_view bytes);
   // Length-prefixed: two different lists of fields never feed the same bytes.
   void UpdateField(std::string_view field);
+  void UpdateField(std::span<const std::byte> field);
   void UpdateInt(uint64_t value);
   // Ends the digest; no call may follow.
   Digest Finish();
@@ -40,5 +41,6 @@ class Sha256 {
 Digest Sha256Of(std::span<const std::byte> bytes);
 std::string HexOf(std::span<const uint8_t> bytes);
 uint64_t Hash64(std::string_view bytes, uint64_t seed = 0);
+uint64_t Hash64(std::span<const std::byte> bytes, uint64_t seed = 0);
 
 }  // namespace cachalot

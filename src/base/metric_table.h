@@ -5,6 +5,7 @@
 // Cost:      none.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -100,8 +101,11 @@ inline constexpr std::array<std::string_view, 3> kPinOutcomes = {"whole", "short
 inline constexpr std::array<std::string_view, 10> kHttpStatuses = {"200", "400", "404", "405", "408",
                                                                    "413", "429", "500", "503", "other"};
 // Without "salt", which the last one stands for: what other tenants have is not to be read here.
-inline constexpr std::array<std::string_view, 10> kTokenClasses = {
-    "shared", "own", "asked", "granularity", "capacity", "expired", "cleared", "off", "rendering", "new"};
+inline constexpr auto kTokenClasses = [] {
+  std::array<std::string_view, kTokenClassNames.size() - 1> names;
+  std::ranges::remove_copy(kTokenClassNames, names.begin(), kTokenClassNames[static_cast<size_t>(TokenClass::kSalt)]);
+  return names;
+}();
 inline constexpr double kSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600};
 inline constexpr std::array<std::string_view, 2> kPressureLevels = {"some", "full"};
 inline constexpr double kRatios[] = {.25, .5, .75, .9, .95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10};

@@ -100,9 +100,9 @@ uint64_t SlotsOf(std::span<const KvNeed> needs, const kv::KvGeometry& geometry, 
   uint64_t most = 0;
   for (const KvNeed& need : needs) {
     const uint64_t total = need.total_tokens == 0 ? context_tokens : need.total_tokens;
-    const uint64_t slots = kv::SlotsToPromise(geometry, need.prompt_tokens, total, need.choices, step_tokens);
+    const uint64_t slots = kv::SlotsToPromise(geometry, need.prompt_tokens, total, need.choices, step_tokens).both();
     // A pool holds one sequence however its steps are cut.
-    most = std::max({most, slots * need.requests, kv::SlotsToPromise(geometry, total, total, 1, step_tokens)});
+    most = std::max({most, slots * need.requests, kv::SlotsToPromise(geometry, total, total, 1, step_tokens).both()});
   }
   return most;
 }

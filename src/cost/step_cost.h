@@ -33,7 +33,6 @@ class StepCost {
   double Added(const StepWork& work) const;
 
   StepCurve curve() const;
-  uint64_t observations() const { return observations_; }
 
  private:
   using Vector = std::array<double, kStepTerms.size()>;

@@ -32,15 +32,9 @@ uint64_t Engine::State::SkippableOf(const Request& request, const Choice& choice
   return scored ? 0 : request.history_tokens(choice) - 1;
 }
 
-uint64_t Engine::State::PeakOf(const GenerateRequest& asked) const {
+kv::PromisedSlots Engine::State::DemandOf(const GenerateRequest& asked, uint32_t sequences) const {
   const uint64_t prompt = asked.prompt.size(), total = prompt + asked.max_tokens;
-  return kv::SlotsToPromise(kv.geometry(), prompt, total, asked.n, step_tokens_limit());
-}
-
-SlotDemand Engine::State::DemandOf(const Request& request) const {
-  const uint64_t prompt = request.asked.prompt.size(), total = prompt + request.asked.max_tokens;
-  return {kv::PeakSlotsForked(full_part, prompt, total, request.sequences(), step_tokens_limit()),
-          kv::PeakSlotsForked(sliding_part, prompt, total, request.sequences(), step_tokens_limit())};
+  return kv::SlotsToPromise(kv.geometry(), prompt, total, sequences, step_tokens_limit());
 }
 
 void Engine::State::SurveyRunning() {
@@ -96,12 +90,15 @@ Admission Engine::State::TryAdmit(Request& request) {
 }
 
 bool Engine::State::Fits(const Request& request, const SharedSlots& shared) const {
-  const SlotDemand& demand = request.demand;
+  const kv::PromisedSlots& demand = request.demand;
   const uint64_t growth = request.guaranteed ? demand.full - std::min(demand.full, shared.all)  //
                                              : ExpectedGrowth(request, shared);
   const uint64_t charge = demand.sliding + shared.idle + growth;
-  return charge + kv.full_slots_in_use() + budget.promised() <= budget.total() &&
-         request.sequences() + survey.sequences <= sequence_limit();
+  return sched::FitsNow({.sequences = request.sequences(), .charge_slots = charge},
+                        {.total_slots = budget.total(),
+                         .taken_slots = kv.full_slots_in_use() + budget.promised(),
+                         .max_sequences = sequence_limit(),
+                         .running_sequences = survey.sequences});
 }
 
 // Whether the oldest of those that may be preempted could still finish if all the others were, and with it all that
@@ -142,7 +139,7 @@ uint64_t Engine::State::ExpectedGrowth(const Request& request, const SharedSlots
 }
 
 void Engine::State::Start(Request& request, const SharedSlots& shared) {
-  const SlotDemand& demand = request.demand;
+  const kv::PromisedSlots& demand = request.demand;
   const uint64_t in_use = kv.full_slots_in_use();
   const uint64_t full = request.guaranteed ? demand.full - std::min(demand.full, shared.all) : 0;
   Result<kv::SlotPromise> promise = budget.Promise(full + demand.sliding, in_use);

@@ -30,10 +30,11 @@ const TenantTerms& Engine::State::TermsOf(TenantId tenant) const {
   return tenant.value < options.tenants.size() ? options.tenants[tenant.value] : options.terms;
 }
 
-// Requires that the context holds it.
+// Beyond the context its blocks are of no interest, and may be too many to compute.
 Load Engine::State::LoadOf(const GenerateRequest& asked) const {
   const uint64_t tokens = asked.prompt.size() + uint64_t{asked.max_tokens};
-  return {tokens, uint64_t{asked.max_tokens} * asked.n, asked.n, PeakOf(asked)};
+  const uint64_t blocks = tokens <= executor.context_tokens() ? DemandOf(asked, asked.n).both() : 0;
+  return {tokens, uint64_t{asked.max_tokens} * asked.n, asked.n, blocks};
 }
 
 std::optional<Rejection> Engine::State::RefuseByTerms(const GenerateRequest& asked, const Load& load) const {

@@ -156,9 +156,8 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
 
   const sched::CapacityView empty_pool{executor.context_tokens(), kv.geometry().slots - pins.most_slots(), 0,
                                        options.max_sequences, 0};
-  const uint64_t tokens = asked.prompt.size() + uint64_t{asked.max_tokens};
-  // Beyond the context the peak is of no interest, and may be too large to compute.
-  const uint64_t peak = tokens <= executor.context_tokens() ? PeakOf(asked) : 0;
+  const Load load = LoadOf(asked);
+  const uint64_t tokens = load.context_tokens, peak = load.kv_blocks;
   switch (sched::Admit({asked.prompt.size(), asked.max_tokens, asked.n, peak, peak}, empty_pool)) {
     case sched::Verdict::kContextTooLong:
       return refuse(RejectReason::kContextLength,
@@ -179,7 +178,7 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
     case sched::Verdict::kAdmit:
     case sched::Verdict::kWait: break;
   }
-  if (auto refused = RefuseByTerms(asked, LoadOf(asked))) return refused;
+  if (auto refused = RefuseByTerms(asked, load)) return refused;
   return RefuseByQueue(asked);
 }
 

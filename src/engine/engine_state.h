@@ -44,12 +44,6 @@ struct Choice {
 
 inline constexpr uint32_t kPatience = 16;  // how often a request is overtaken before it is next
 
-// What a request would need of the pool, if it were empty.
-struct SlotDemand {
-  uint64_t full = 0;     // for full attention
-  uint64_t sliding = 0;  // for the rest
-};
-
 // Slots of full attention that it would share.
 struct SharedSlots {
   uint64_t all = 0;
@@ -104,8 +98,8 @@ struct Request {
   uint32_t preemptions = 0;
   uint32_t scored = 0;  // prompt tokens whose logprobs were told
   bool guaranteed = true;
-  SlotDemand demand;      // when it was last admitted
-  bool is_check = false;  // nobody asked for it: it computes again what `checked` holds
+  kv::PromisedSlots demand;  // when it was last admitted
+  bool is_check = false;     // nobody asked for it: it computes again what `checked` holds
   SequenceId checked{0};
   kv::SlotPromise promise;
   Load load;
@@ -176,8 +170,7 @@ struct Engine::State {
   uint64_t ExpectedGrowth(const Request& request, const SharedSlots& shared) const;
   sched::GrowthView GrowthOf(const Request& request) const;
   // What must be promised: full attention and the rest, each at its own worst moment. What is more can never run.
-  uint64_t PeakOf(const GenerateRequest& asked) const;
-  SlotDemand DemandOf(const Request& request) const;
+  kv::PromisedSlots DemandOf(const GenerateRequest& asked, uint32_t sequences) const;
   // The tokens that the choice has to have in the KV, and how many of them a hit may skip.
   std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
   uint64_t SkippableOf(const Request& request, const Choice& choice) const;

@@ -21,7 +21,7 @@ TEST(Engine, APoolOfWhatMustBePromisedIsEnough) {
   for (const uint32_t prompt : {40u, 200u}) {
     for (const uint32_t n : {1u, 3u}) {
       const kv::KvGeometry geometry = kv::GeometryOf(exec::FakeExecutor::LayoutFor(model), 0);
-      const auto slots = static_cast<uint32_t>(kv::SlotsToPromise(geometry, prompt, prompt + 30, n, 512));
+      const auto slots = static_cast<uint32_t>(kv::SlotsToPromise(geometry, prompt, prompt + 30, n, 512).both());
       GenerateRequest request = Request(1, Tokens(prompt, 1), 30);
       request.n = n;
       Rig enough({}, model, slots);

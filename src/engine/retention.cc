@@ -17,7 +17,7 @@ RetentionHints Engine::State::HintsOf(const GenerateRequest& asked) const {
   return hints;
 }
 
-// What has had its time goes before anything is found.
+// Of what has had its time, so much goes before anything is found; the rest in the steps after this.
 void Engine::State::EndRetention() {
   if (pins.EndDue(now, kPinsPerStep) > 0) admission_due = true;
   kv.EvictExpired(kExpiredPerStep);

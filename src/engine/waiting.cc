@@ -9,7 +9,7 @@ void Engine::State::Enqueue(Request request) {
   Choice& choice = request.first_open();
   const std::span<const TokenId> tokens = HistoryOf(request, choice);
   if (!choice.output.empty()) request.history.assign(tokens.begin(), tokens.end());
-  request.demand = DemandOf(request);
+  request.demand = DemandOf(request.asked, request.sequences());
   request.pending = {};
   request.watch = std::make_unique<kv::PrefixWatch>(request.asked.scope,
                                                     choice.output.empty() ? request.asked.prompt : request.history,

@@ -21,7 +21,8 @@ uint64_t WantedBytes(const BudgetInputs& in, uint64_t sequence_bytes) {
 }  // namespace
 
 Result<BudgetPlan> PlanBudget(const BudgetInputs& in) {
-  const uint64_t sequence_slots = SlotsToPromise(in.geometry, in.context_tokens, in.context_tokens, 1, in.step_tokens);
+  const uint64_t sequence_slots =
+      SlotsToPromise(in.geometry, in.context_tokens, in.context_tokens, 1, in.step_tokens).both();
   const uint64_t sequence_bytes = sequence_slots * in.slot_bytes;
   const uint64_t wanted = WantedBytes(in, sequence_bytes);
   BudgetPlan plan;

@@ -73,10 +73,10 @@ uint64_t PeakSlotsForked(const KvGeometry& geometry, uint64_t prompt_tokens, uin
   return std::max(prompt_peak, one + (sequences - 1) * own);
 }
 
-uint64_t SlotsToPromise(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens, uint32_t sequences,
-                        uint32_t step_tokens) {
-  return PeakSlotsForked(FullPart(geometry), prompt_tokens, total_tokens, sequences, step_tokens) +
-         PeakSlotsForked(SlidingPart(geometry), prompt_tokens, total_tokens, sequences, step_tokens);
+PromisedSlots SlotsToPromise(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens,
+                             uint32_t sequences, uint32_t step_tokens) {
+  return {PeakSlotsForked(FullPart(geometry), prompt_tokens, total_tokens, sequences, step_tokens),
+          PeakSlotsForked(SlidingPart(geometry), prompt_tokens, total_tokens, sequences, step_tokens)};
 }
 
 uint64_t LargestSequence(const KvGeometry& geometry, uint32_t step_tokens) {
@@ -84,7 +84,7 @@ uint64_t LargestSequence(const KvGeometry& geometry, uint32_t step_tokens) {
   uint64_t too_long = kMaxSequenceBlocks * geometry.block_tokens + 1;
   while (too_long - fits > 1) {
     const uint64_t tokens = fits + (too_long - fits) / 2;
-    (SlotsToPromise(geometry, tokens, tokens, 1, step_tokens) <= geometry.slots ? fits : too_long) = tokens;
+    (SlotsToPromise(geometry, tokens, tokens, 1, step_tokens).both() <= geometry.slots ? fits : too_long) = tokens;
   }
   return fits;
 }

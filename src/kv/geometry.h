@@ -48,10 +48,15 @@ uint64_t PeakSlots(const KvGeometry& geometry, uint64_t tokens, uint32_t step_to
 // full blocks of the prompt are shared; each fork may copy the unfilled tail. Requires sequences > 0.
 uint64_t PeakSlotsForked(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens, uint32_t sequences,
                          uint32_t step_tokens);
-// What must be set aside for it: the peaks of its full and of its sliding groups together. They need not fall into the
-// same step, but full groups are promised only as far as a hit does not share them, sliding ones always.
-uint64_t SlotsToPromise(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens, uint32_t sequences,
-                        uint32_t step_tokens);
+// What must be set aside for it: the peaks of its full and of its sliding groups. They need not fall into the same
+// step, but full groups are promised only as far as a hit does not share them, sliding ones always.
+struct PromisedSlots {
+  uint64_t full = 0;
+  uint64_t sliding = 0;
+  uint64_t both() const { return full + sliding; }
+};
+PromisedSlots SlotsToPromise(const KvGeometry& geometry, uint64_t prompt_tokens, uint64_t total_tokens,
+                             uint32_t sequences, uint32_t step_tokens);
 // The longest sequence whose SlotsToPromise fits `slots`; kMaxSequenceBlocks blocks where windows bound every group.
 uint64_t LargestSequence(const KvGeometry& geometry, uint32_t step_tokens);
 

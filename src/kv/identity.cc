@@ -11,8 +11,6 @@ constexpr std::string_view kIdentityDomain = "cachalot identity 1";
 constexpr std::string_view kBlockDomain = "cachalot block 1";
 constexpr std::string_view kSaltDomain = "cachalot salt 1";
 
-std::string_view BytesOf(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
-
 void AddPositions(Sha256& hash, const std::vector<PositionSettings>& positions) {
   hash.UpdateInt(positions.size());
   for (const PositionSettings& p : positions) {
@@ -47,8 +45,8 @@ void AddLayout(Sha256& hash, const KvLayout& layout) {
 Digest SaltKey(const Digest& identity, const Digest& parent, const CacheSalt& salt) {
   Sha256 hash;
   hash.UpdateField(kSaltDomain);
-  hash.UpdateField(BytesOf(identity));
-  hash.UpdateField(BytesOf(parent));
+  hash.UpdateField(std::as_bytes(std::span(identity)));
+  hash.UpdateField(std::as_bytes(std::span(parent)));
   hash.UpdateInt(salt.high);
   hash.UpdateInt(salt.low);
   return hash.Finish();
@@ -59,9 +57,9 @@ Digest SaltKey(const Digest& identity, const Digest& parent, const CacheSalt& sa
 Digest IdentityOf(const IdentityFields& fields) {
   Sha256 hash;
   hash.UpdateField(kIdentityDomain);
-  hash.UpdateField(BytesOf(fields.model));
-  hash.UpdateField(BytesOf(fields.adapter));
-  hash.UpdateField(BytesOf(fields.tokenizer));
+  hash.UpdateField(std::as_bytes(std::span(fields.model)));
+  hash.UpdateField(std::as_bytes(std::span(fields.adapter)));
+  hash.UpdateField(std::as_bytes(std::span(fields.tokenizer)));
   AddPositions(hash, fields.positions);
   hash.UpdateField(fields.codec);
   AddLayout(hash, fields.layout);
@@ -73,8 +71,8 @@ Digest BlockKey(const Digest& identity, const Digest& parent, std::span<const To
   static_assert(std::endian::native == std::endian::little, "token ids are hashed as they lie in memory");
   Sha256 hash;
   hash.UpdateField(kBlockDomain);
-  hash.UpdateField(BytesOf(identity));
-  hash.UpdateField(BytesOf(parent));
+  hash.UpdateField(std::as_bytes(std::span(identity)));
+  hash.UpdateField(std::as_bytes(std::span(parent)));
   hash.UpdateInt(tokens.size());
   hash.Update(std::as_bytes(tokens));
   return hash.Finish();

@@ -46,7 +46,6 @@ class PinTable {
   uint32_t most_slots() const { return most_slots_; }
   // Held or promised.
   uint32_t slots() const { return full_slots_ + window_slots_; }
-  uint32_t pins() const { return static_cast<uint32_t>(pins_.size()); }
 
  private:
   using LastSlot = uint32_t;  // of the prefix's last block: names it as long as it is held

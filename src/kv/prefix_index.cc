@@ -403,40 +403,35 @@ void PrefixIndex::UpdateRank(PrefixNode& node) {
 }
 
 bool PrefixIndex::EvictOne(Loss loss) {
-  const uint32_t free = pool_.free_count();
   while (!EvictLoose(loss)) {
     const std::optional<EntryId> expired = policy_->Expired(now_);
     const std::optional<EntryId> victim = expired ? expired : policy_->Victim(now_);
     if (!victim) return false;
-    if (!EvictEntry(*victim, expired ? Loss::kExpired : loss)) continue;
-    if (expired) expired_slots_ += pool_.free_count() - free;
-    break;
+    if (EvictEntry(*victim, expired ? Loss::kExpired : loss)) break;
   }
-  evicted_slots_ += pool_.free_count() - free;
   return true;
 }
 
 void PrefixIndex::EvictExpired(uint32_t limit) {
-  const uint32_t free = pool_.free_count();
   for (; limit > 0; --limit) {
     const std::optional<EntryId> expired = policy_->Expired(now_);
     if (!expired) break;
     EvictEntry(*expired, Loss::kExpired);
   }
-  evicted_slots_ += pool_.free_count() - free;
-  expired_slots_ += pool_.free_count() - free;
 }
 
 // False where nothing is free for it: a resume point, whose blocks may be loose now.
 bool PrefixIndex::EvictEntry(EntryId entry, Loss loss) {
   PrefixNode& node = *tree_.nodes()[entry / 2];
-  const bool is_block = entry == BlockEntry(node);
-  if (is_block) {
-    EvictNode(node, loss);
-  } else {
+  if (entry != BlockEntry(node)) {
     ForgetResume(node);
+    return false;
   }
-  return is_block;
+  const uint32_t free = pool_.free_count();
+  EvictNode(node, loss);
+  evicted_slots_ += pool_.free_count() - free;
+  if (loss == Loss::kExpired) expired_slots_ += pool_.free_count() - free;
+  return true;
 }
 
 bool PrefixIndex::EvictLoose(Loss loss) {
@@ -449,6 +444,7 @@ bool PrefixIndex::EvictLoose(Loss loss) {
       if (Idle(node, group)) Unlist(node, group);
     }
     if (pool_.free_count() == free) continue;
+    evicted_slots_ += pool_.free_count() - free;
     if (!ListsAny(node)) ForgetEntry(node, loss);
     return true;
   }

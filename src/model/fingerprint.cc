@@ -10,10 +10,6 @@
 namespace cachalot::model {
 namespace {
 
-std::string_view AsText(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // Digests the entries whose keys begin with `prefix`, in key order, each with its type and value as in the file.
 void UpdateMetadata(const GgufFile& file, std::string_view prefix, Sha256* hash) {
   std::vector<const GgufFile::Entry*> entries;
@@ -24,7 +20,7 @@ void UpdateMetadata(const GgufFile& file, std::string_view prefix, Sha256* hash)
   hash->UpdateInt(entries.size());
   for (const GgufFile::Entry* entry : entries) {
     hash->UpdateField(entry->key);
-    hash->UpdateField(AsText(entry->raw));
+    hash->UpdateField(entry->raw);
   }
 }
 

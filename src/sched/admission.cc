@@ -6,9 +6,12 @@ Verdict Admit(const CandidateView& candidate, const CapacityView& capacity) {
   if (candidate.prompt_tokens + candidate.max_tokens > capacity.context_tokens) return Verdict::kContextTooLong;
   if (candidate.sequences > capacity.max_sequences) return Verdict::kTooManySequences;
   if (candidate.peak_slots > capacity.total_slots) return Verdict::kPoolTooSmall;
-  const bool fits = candidate.charge_slots + capacity.taken_slots <= capacity.total_slots &&
-                    candidate.sequences + capacity.running_sequences <= capacity.max_sequences;
-  return fits ? Verdict::kAdmit : Verdict::kWait;
+  return FitsNow(candidate, capacity) ? Verdict::kAdmit : Verdict::kWait;
+}
+
+bool FitsNow(const CandidateView& candidate, const CapacityView& capacity) {
+  return candidate.charge_slots + capacity.taken_slots <= capacity.total_slots &&
+         candidate.sequences + capacity.running_sequences <= capacity.max_sequences;
 }
 
 std::optional<Excess> FirstExcess(const Load& load, const Load& held, const Load& caps) {

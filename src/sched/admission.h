@@ -39,6 +39,9 @@ enum class Verdict : uint8_t {
 
 Verdict Admit(const CandidateView& candidate, const CapacityView& capacity);
 
+// Whether there is room for the candidate's charge and its sequences now.
+bool FitsNow(const CandidateView& candidate, const CapacityView& capacity);
+
 enum class LoadPart : uint8_t { kContext, kOutput, kSequences, kBlocks };
 
 struct Excess {

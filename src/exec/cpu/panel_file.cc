@@ -29,7 +29,7 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string ChecksumOf(std::span<const std::byte> bytes) { return fmt::format("{:016x}", Hash64(TextOf(bytes))); }
+std::string ChecksumOf(std::span<const std::byte> bytes) { return fmt::format("{:016x}", Hash64(bytes)); }
 
 // The index, with offsets that count from the end of the index.
 std::string IndexOf(const PanelSource& source, const PanelsByTensor& panels) {
