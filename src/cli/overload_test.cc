@@ -136,13 +136,15 @@ TEST(Overload, ATenthOfThePoolThatIsWantedAnswersEverybodyAsIfAlone) {
   std::vector<std::thread> clients;
   for (size_t i = 0; i < kClients; ++i) clients.emplace_back(run);
   for (std::thread& client : clients) client.join();
-  const uint64_t late_pages = ResidentPages();
+  [[maybe_unused]] const uint64_t late_pages = ResidentPages();
 
   EXPECT_EQ(answered, kRequests);
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(other, 0u);
   EXPECT_GT(full, 0u);
+#ifndef CACHALOT_CHECKS  // a sanitizer keeps what was freed
   EXPECT_LE(late_pages, early_pages + 1024) << "4 MiB more";
+#endif
   const std::string metrics = server::TestClient(served.port()).Get("/metrics").body;
   EXPECT_NE(metrics.find("\ncachalot_step_failures_total 0\n"), std::string::npos);
   EXPECT_EQ(metrics.find("\ncachalot_kv_evicted_slots_total 0\n"), std::string::npos);

@@ -85,6 +85,8 @@ struct KvManager::State {
   void OpenTail(Sequence& sequence);
   void DropWindows(Sequence& sequence);
   void EndStep();
+  // An inspection costs what the pool has slots: after every step of a small pool, after one in so many of a large one.
+  bool SoundAfterStep();
 
   // kv_account.cc
   ShadowSight Arrive(Sequence& sequence, std::span<const TokenId> tokens);
@@ -104,6 +106,7 @@ struct KvManager::State {
   std::array<Sequence*, 4096> by_id{};           // of the live ones, the last with this remainder of its id; or null
   std::vector<std::unique_ptr<Sequence>> spare;  // freed: empty tables that keep their capacity
   uint64_t next_id = 1;
+  uint64_t steps = 0;  // inspected or passed over
 
   bool open = false;             // whether a reservation is
   std::vector<Sequence*> grown;  // by it, in order
