@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -92,7 +91,7 @@ struct BenchCase {
   AttentionShape shape;
   uint64_t tokens;
   uint32_t rows;
-  uint32_t layers;  // rotated through: enough of them leave the caches
+  uint32_t layers;  // rotated through, also by sequences that share nothing: enough of them leave the caches
   KvType type = KvType::kF16;
   bool scattered = true;
   uint32_t sequences = 1;
@@ -103,27 +102,22 @@ void Run(benchmark::State& state, const KernelTable& table, const BenchCase& c) 
   const uint64_t kv_width = uint64_t{c.shape.kv_heads} * c.shape.head_dim;
   const uint64_t width = uint64_t{c.shape.heads} * c.shape.head_dim;
   const std::vector<float> k = TestValues(1, c.tokens * kv_width), v = TestValues(2, c.tokens * kv_width);
-  std::vector<std::unique_ptr<PagedKv>> layers;
-  for (uint32_t i = 0; i < c.layers; ++i) {
-    layers.push_back(std::make_unique<PagedKv>(
-        PagedKvOptions{.shape = c.shape, .type = c.type, .tokens = c.tokens, .scattered = c.scattered}));
-    layers.back()->Store({table.store_kv, table.attend, table.fold_splits}, k, v);
-  }
+  PagedKv kv({.shape = c.shape, .type = c.type, .tokens = c.tokens, .layers = c.layers, .scattered = c.scattered});
+  kv.Store({table.store_kv, table.attend, table.fold_splits}, k, v);
+  const PageTableRef pages = kv.view().pages;
   const std::vector<float> q = TestValues(3, c.sequences * c.rows * width);
   std::vector<float> out(q.size());
   std::vector<QueryRun> runs;
   for (uint32_t i = 0; i < c.sequences; ++i) {
     const uint64_t place = i * c.rows * width;
-    runs.push_back({q.data() + place, width, out.data() + place, width, c.tokens - c.rows, c.rows, {}, 0});
+    runs.push_back({q.data() + place, width, out.data() + place, width, c.tokens - c.rows, c.rows, pages, 0});
     if (c.shared && i > 0) runs.back().shared_positions = c.tokens / 16 * 16;
   }
   const uint32_t together = c.shared ? c.sequences : 1;
   uint32_t layer = 0;
   for (auto _ : state) {
-    for (uint32_t i = 0; i < c.sequences; ++i) runs[i].pages = layers[(layer + i) % c.layers]->view().pages;
-    for (uint32_t i = 0; c.shared && i < c.sequences; ++i) runs[i].pages = runs[0].pages;
     for (uint32_t i = 0; i < c.sequences; i += together) {
-      const PageView& view = layers[(layer + i) % c.layers]->view();
+      const PageView view = kv.view((layer + i) % c.layers);
       for (uint32_t g = 0; g < c.shape.kv_heads; ++g) table.attend(c.shape, {&runs[i], together, g}, view);
     }
     layer = (layer + 1) % c.layers;
