@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -167,6 +168,36 @@ TEST(RetentionOverHttp, TheUsageSaysWhatBecameOfTheHints) {
   const server::ClientResponse wrong = client.Post("/v1/completions", R"({"prompt":"x","kv":{"ttl":-1}})");
   EXPECT_EQ(wrong.status, 400);
   EXPECT_EQ(json::parse(wrong.body)["error"]["param"], "kv.ttl");
+}
+
+TEST(TermsOverHttp, AFullQueueSaysWhenToComeBackAndACapWhatItIs) {
+  engine::EngineOptions options;
+  options.terms = {.request = {.sequences = 2}, .tenant = {.sequences = 2}, .queue = 2};
+  Served served(options, 1000);
+  const json wide = {{"prompt", "x"}, {"n", 3}};
+  const server::ClientResponse refused = server::TestClient(served.port()).Post("/v1/completions", wide.dump());
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, testing::HasSubstr("needs 3 sequences (n), but a request may have 2"));
+
+  const std::string body = json({{"prompt", "x"}, {"max_tokens", 2000}, {"ignore_eos", true}}).dump();
+  const std::string request = fmt::format(
+      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+      body.size(), body);
+  size_t full = 0;
+  for (int round = 0; round < 50 && full == 0; ++round) {
+    std::vector<server::TestClient> clients;
+    for (int i = 0; i < 8; ++i) clients.emplace_back(served.port());
+    for (server::TestClient& client : clients) ASSERT_TRUE(client.Send(request));
+    for (server::TestClient& client : clients) {
+      const server::ClientResponse response = client.Read();
+      if (response.status == 200) continue;
+      ++full;
+      EXPECT_EQ(response.status, 429) << response.body;
+      EXPECT_GE(std::stoi("0" + response.headers.at("retry-after")), 1);
+      EXPECT_THAT(response.body, testing::HasSubstr("2 requests of this tenant are waiting already; at most 2 may"));
+    }
+  }
+  EXPECT_GT(full, 0u);
 }
 
 }  // namespace
