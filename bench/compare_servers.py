@@ -29,27 +29,45 @@ from compare_llama import install_llama, path_of, print_machine
 ROOT = Path(__file__).resolve().parent.parent
 SLOTS = 8  # requests at once; llama-server divides its KV among as many
 CONTEXT = 4096  # tokens of the longest request
+USUAL = ["--max-sequences", SLOTS, "--context", CONTEXT]
 
-# Arguments of `cachalot bench serve`, and what they stand for.
-COMMON = ["--clients", SLOTS, "--ignore-eos", "--tokens-per-word", 1]
+# What each mix stands for, the arguments of `cachalot bench serve`, and those of `cachalot serve` if they aren't the
+# usual ones: a mix that has any is for Cachalot and its variants alone.
+COMMON = ["--tokens-per-word", 1]
 MIXES = {
     "chat": (
         "8 users, 4 turns each with 1 s of thought, one system prompt of 512 tokens, messages of 64, answers of 48",
-        ["--requests", 96, "--turns", 4, "--think-time", 1, "--prefixes", 1, "--prefix-tokens", 512]
-        + ["--prompt-tokens", 64, "--max-tokens", 48],
+        ["--clients", SLOTS, "--requests", 96, "--turns", 4, "--think-time", 1, "--prefixes", 1, "--ignore-eos"]
+        + ["--prefix-tokens", 512, "--prompt-tokens", 64, "--max-tokens", 48],
+        [],
     ),
     "rag": (
         "8 users, 6 documents of 1,024 tokens, questions of 48, answers of 32",
-        ["--requests", 64, "--prefixes", 6, "--prefix-tokens", 1024, "--prompt-tokens", 48, "--max-tokens", 32],
+        ["--clients", SLOTS, "--requests", 64, "--prefixes", 6, "--prefix-tokens", 1024, "--ignore-eos"]
+        + ["--prompt-tokens", 48, "--max-tokens", 32],
+        [],
     ),
     "agent": (
         "8 agents, 8 turns each without a pause, one system prompt of 1,024 tokens, results of 96, answers of 24",
-        ["--requests", 128, "--turns", 8, "--prefixes", 1, "--prefix-tokens", 1024]
-        + ["--prompt-tokens", 96, "--max-tokens", 24],
+        ["--clients", SLOTS, "--requests", 128, "--turns", 8, "--prefixes", 1, "--prefix-tokens", 1024]
+        + ["--ignore-eos", "--prompt-tokens", 96, "--max-tokens", 24],
+        [],
     ),
     "unique": (
         "8 users, prompts of 512 tokens that share nothing, answers of 32",
-        ["--requests", 48, "--prompt-tokens", 512, "--max-tokens", 32],
+        ["--clients", SLOTS, "--requests", 48, "--ignore-eos", "--prompt-tokens", 512, "--max-tokens", 32],
+        [],
+    ),
+    "shared": (
+        "one user, 32 requests on one prefix of 2,048 tokens: the first is computed (p99), the others hit (p50)",
+        ["--clients", 1, "--requests", 32, "--prefixes", 1, "--prefix-tokens", 2048, "--ignore-eos"]
+        + ["--prompt-tokens", 8, "--max-tokens", 4],
+        [],
+    ),
+    "early": (
+        "24 users that allow 1,024 tokens and get what the model wants to say, prompts of 128, 180 MiB of KV (Cachalot only)",
+        ["--clients", 24, "--requests", 96, "--prompt-tokens", 128, "--max-tokens", 1024],
+        ["--max-sequences", 24, "--context", 2048, "--kv-memory", "180MiB"],
     ),
 }
 
@@ -96,11 +114,11 @@ class Cachalot:
         self.name, self.path, self.model, self.threads, self.flags = name, path, model, threads, flags
 
     @contextlib.contextmanager
-    def server(self):
+    def server(self, mix):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
-        command = [self.path, "serve", self.model, "--port", port, "--threads", self.threads, "--context", CONTEXT]
-        command += ["--max-sequences", SLOTS] + self.flags
+        command = [self.path, "serve", self.model, "--port", port, "--threads", self.threads]
+        command += (MIXES[mix][2] or USUAL) + self.flags
         with running(command, url, dict(os.environ), "compare-servers-cachalot.log"):
             yield url
 
@@ -112,7 +130,7 @@ class LlamaServer:
         self.folder, self.model, self.threads = folder, model, threads
 
     @contextlib.contextmanager
-    def server(self):
+    def server(self, mix):
         port = free_port()
         url = f"http://127.0.0.1:{port}"
         command = [self.folder / "llama-server", "-m", self.model, "--port", port, "-t", self.threads, "-fa", "on"]
@@ -129,7 +147,7 @@ class Other:
         self.name, _, self.url = text.partition("=")
 
     @contextlib.contextmanager
-    def server(self):
+    def server(self, mix):
         yield self.url
 
 
@@ -146,16 +164,19 @@ def figures_of(report):
         "TTFT p50, ms": ttft["p50"],
         "TTFT p99, ms": ttft["p99"],
         "cached": (tokens["cached"] or 0) / max(tokens["prompt"], 1),
+        "tokens/s": tokens["output"] / report["seconds"],
         "failed": report["requests"]["failed"],
     }
 
 
 def print_mix(cachalot, servers, mix, repetitions):
     print(f"\n### {mix}: {MIXES[mix][0]}\n")
+    if MIXES[mix][2]:
+        servers = [server for server in servers if isinstance(server, Cachalot)]
     results = {server.name: [] for server in servers}
     for repetition in range(repetitions):
         for server in servers:
-            with server.server() as url:
+            with server.server(mix) as url:
                 results[server.name].append(figures_of(load(cachalot, url, mix, 1 + repetition)))
     names = list(next(iter(results.values()))[0])
     print("| server | " + " | ".join(names) + " | time, TTFT p99 beside the first |")
@@ -184,7 +205,7 @@ def main():
     parser.add_argument("--list", action="store_true", help="name the mixes and end")
     arguments = parser.parse_args()
     if arguments.list:
-        for name, (text, _) in MIXES.items():
+        for name, (text, *_) in MIXES.items():
             print(f"{name:8} {text}")
         return
     mixes = arguments.mixes.split(",")

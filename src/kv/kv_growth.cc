@@ -59,7 +59,7 @@ Result<StepReservation> KvManager::Reserve(std::span<const Growth> growth) {
   state.copies.clear();  // those of an Attach have been started, and their sources may be gone
   for (const Growth& g : growth) {
     Sequence& sequence = state.At(g.sequence);
-    CACHALOT_CHECK(!sequence.in_step);
+    CACHALOT_CHECK(!sequence.in_step && sequence.loading == 0);
     sequence.in_step = true;
     state.Grow(sequence, g);
   }
@@ -149,7 +149,7 @@ void KvManager::State::KeepGrowth(Sequence& sequence) {
   } else {
     SealUnindexed(sequence);
   }
-  DropWindows(sequence);
+  DropWindows(sequence, sequence.length);
 }
 
 void KvManager::State::SealWhole(Sequence& sequence) {
@@ -162,11 +162,11 @@ void KvManager::State::SealWhole(Sequence& sequence) {
   for (uint64_t block = first; block < end; ++block, used += block_tokens) {
     const std::span<const TokenId> tokens(sequence.unsealed.data() + used, block_tokens);
     const PrefixKey key = index->KeyOf(sequence.scope, block, tokens);
-    for (uint32_t g = 0; g < groups(); ++g) block_slots[g] = sequence.tables[g].slot(static_cast<uint32_t>(block));
+    for (uint32_t g = 0; g < groups(); ++g) block_slots[g] = sequence.SlotOf(g, static_cast<uint32_t>(block));
     PrefixNode* const node =
         index->Seal(*sequence.cursor, key, block_slots, InfoOf(sequence, (block + 1) * block_tokens));
     for (uint32_t g = 0; g < groups(); ++g) {
-      sequence.tables[g].Replace(static_cast<uint32_t>(block), SlotId(node->slots[g]));
+      if (block_slots[g] != kNoSlot) sequence.tables[g].Replace(static_cast<uint32_t>(block), SlotId(node->slots[g]));
     }
     SealInShadow(sequence, block, node->chain);
     index->Enter(*node);
@@ -189,13 +189,11 @@ void KvManager::State::OpenTail(Sequence& sequence) {
   sequence.ahead.clear();
 }
 
-void KvManager::State::DropWindows(Sequence& sequence) {
+void KvManager::State::DropWindows(Sequence& sequence, uint64_t length) {
   for (uint32_t group = 0; group < groups(); ++group) {
-    const uint32_t window = geometry.windows[group];
-    if (window == 0) continue;
     PageTable& table = sequence.tables[group];
-    const uint64_t first = FirstBlockKept(window, sequence.length, geometry.block_tokens);
-    while (table.first_block() < first) {
+    const uint64_t first = FirstBlockKept(geometry.windows[group], length, geometry.block_tokens);
+    while (table.count() > 0 && table.first_block() < first) {
       const uint32_t slot = table.slot(table.first_block());
       table.DropBefore(table.first_block() + 1);
       if (index != nullptr) index->OnReleased(slot);

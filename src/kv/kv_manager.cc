@@ -110,6 +110,7 @@ SequenceId KvManager::Fork(SequenceId parent_id) {
   CACHALOT_CHECK(!state.open);
   const SequenceId child_id = Create(state.At(parent_id).scope, state.At(parent_id).hints);
   const Sequence& parent = state.At(parent_id);
+  CACHALOT_CHECK(parent.loading == 0);
   Sequence& child = state.At(child_id);
   child.length = parent.length;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
@@ -126,6 +127,7 @@ void KvManager::Free(SequenceId id) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   Sequence& sequence = state.At(id);
+  state.AbandonLoad(sequence);
   state.EndInShadow(sequence);
   if (sequence.cursor != nullptr) {
     state.SealShort(sequence);

@@ -64,6 +64,13 @@ struct PrefixView {
   PendingBlock pending;          // the last of what is awaited, where awaited > tokens
 };
 
+// A group's part of a block, whose slot is to be filled from a lower tier.
+struct LoadCell {
+  uint32_t block = 0;
+  uint32_t group = 0;
+  SlotId slot;
+};
+
 struct AttachedPrefix {
   uint64_t tokens = 0;                // the sequence's length
   std::span<const BlockCopy> copies;  // to be started before anything else is; valid until the next call
@@ -136,6 +143,12 @@ class KvManager {
   // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and
   // lets others wait for the rest. Requires that no reservation is open.
   AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit);
+  // The sequence's next tokens, whole blocks after whole blocks, are going to be loaded instead of computed: takes
+  // slots for what its later rows will see of them, evicting what must go, and says which; none: no room. Until EndLoad
+  // or Free it takes no part in steps, and has no fork. Requires that no reservation is open, and an indexed sequence.
+  std::vector<LoadCell> BeginLoad(SequenceId sequence, std::span<const TokenId> ids);
+  // All cells are filled: the sequence is as if it had computed them.
+  void EndLoad(SequenceId sequence);
   // A sequence with the parent's tokens, sharing all its blocks. Requires that no reservation is open.
   SequenceId Fork(SequenceId parent);
   // Drops the sequence's references; its blocks stay in the index. Requires that no reservation is open.

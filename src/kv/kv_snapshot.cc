@@ -62,14 +62,16 @@ class Inspection {
       return;
     }
     const uint32_t block_tokens = snapshot_.geometry.block_tokens;
-    const uint64_t end = BlocksFor(sequence.length + sequence.reserved_tokens, block_tokens);
+    const uint64_t length = sequence.length + sequence.loading_tokens;
+    const uint64_t end = BlocksFor(length + sequence.reserved_tokens, block_tokens);
     for (size_t group = 0; group < windows.size(); ++group) {
       const KvSnapshot::Table& table = sequence.tables[group];
-      const uint64_t begin = FirstBlockKept(windows[group], sequence.length, block_tokens);
+      const uint64_t begin = FirstBlockKept(windows[group], length, block_tokens);
       if (table.first_block != begin || table.first_block + table.slots.size() != end) {
-        Add("sequence {} group {} holds blocks {} to {}; length {}, {} reserved and window {} call for {} to {}",
+        Add("sequence {} group {} holds blocks {} to {}; length {}, {} reserved, {} loading and window {} call for {} "
+            "to {}",
             sequence.id.value, group, table.first_block, table.first_block + table.slots.size(), sequence.length,
-            sequence.reserved_tokens, windows[group], begin, end);
+            sequence.reserved_tokens, sequence.loading_tokens, windows[group], begin, end);
       }
       InspectTable(sequence, group);
     }
@@ -88,8 +90,8 @@ class Inspection {
             content_[slot.value]->group, content.block, group);
       }
       content_[slot.value] = content;
-      const bool written =
-          sequence.reserved_tokens > 0 && content.block >= sequence.length / snapshot_.geometry.block_tokens;
+      const bool written = sequence.reserved_tokens + sequence.loading_tokens > 0 &&
+                           content.block >= sequence.length / snapshot_.geometry.block_tokens;
       if (written && snapshot_.references[slot.value] > 1) {
         Add("sequence {} is about to write slot {}, which has {} references", sequence.id.value, slot.value,
             snapshot_.references[slot.value]);
@@ -255,8 +257,9 @@ KvSnapshot KvManager::State::Snapshot() const {
     out.id = sequence->id;
     out.length = sequence->length;
     out.reserved_tokens = sequence->step_tokens;
+    out.loading_tokens = sequence->loading;
     if (sequence->cursor != nullptr) out.cursor = sequence->cursor->id;
-    const uint64_t committed_end = BlocksFor(sequence->length, geometry.block_tokens);
+    const uint64_t committed_end = BlocksFor(sequence->length + sequence->loading, geometry.block_tokens);
     for (const PageTable& table : sequence->tables) {
       const PageTableRef pages = table.Ref();
       KvSnapshot::Table& listed = out.tables.emplace_back();

@@ -24,6 +24,7 @@ struct KvSnapshot {
     SequenceId id;
     uint64_t length = 0;             // tokens committed
     uint64_t reserved_tokens = 0;    // of the open reservation
+    uint64_t loading_tokens = 0;     // that a load is filling
     std::vector<Table> tables;       // one per layer group
     std::optional<uint32_t> cursor;  // id of the node that it has come to, where it is in the index
   };
@@ -57,8 +58,8 @@ struct KvSnapshot {
 // every slot is either free or referenced, and as often as page tables name it and the index lists it; slots shared by
 // sequences, or with the index, hold the same logical block of the same group; nodes count their cursors and the resume
 // points that cover them; every idle slot can be evicted: its node is ranked, has listed children, is loose or covered;
-// each table holds exactly the blocks that its length, its reservation and its window call for; reserved slots belong
-// to growing sequences alone; no row of the reservation lands in a shared block.
+// each table holds exactly the blocks that its length, its reservation, its load and its window call for; reserved
+// slots belong to growing sequences alone; no row of the reservation lands in a shared block, nor does a load.
 std::vector<std::string> Violations(const KvSnapshot& snapshot);
 
 }  // namespace cachalot::kv

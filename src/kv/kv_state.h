@@ -1,7 +1,6 @@
-// The private state of KvManager, shared by kv_manager.cc (sequences), kv_growth.cc (the step) and kv_snapshot.cc.
-// Threads:   engine thread.
-// Ownership: see kv_manager.h.
-// Invariant: `live` ascends by id; a sequence's page tables name the index's slots for every block that the index
+// The private state of KvManager, shared by kv_manager.cc (sequences), kv_growth.cc (the step), kv_load.cc and
+// kv_snapshot.cc. Threads:   engine thread. Ownership: see kv_manager.h. Invariant: `live` ascends by id; a sequence's
+// page tables name the index's slots for every block that the index
 //            lists on its way.
 // Cost:      none.
 #pragma once
@@ -24,6 +23,7 @@ struct Sequence {
   uint64_t length = 0;
   uint32_t step_tokens = 0;  // of the open reservation
   bool in_step = false;
+  uint32_t loading = 0;           // tokens that a load is filling
   std::vector<PageTable> tables;  // one per layer group
 
   // Of those in the index.
@@ -39,6 +39,10 @@ struct Sequence {
   ShadowVisit shadow = ShadowIndex::kNoVisit;
   BlockChain chain;  // up to the last whole block
 
+  // kNoSlot for a block that a load left out, before its group's window.
+  uint32_t SlotOf(uint32_t group, uint32_t block) const {
+    return block < tables[group].first_block() ? kNoSlot : tables[group].slot(block);
+  }
   bool keeps_tokens() const { return cursor != nullptr || shadow != ShadowIndex::kNoVisit; }
   RetentionHints hints;
 };
@@ -83,10 +87,14 @@ struct KvManager::State {
   void KeepGrowth(Sequence& sequence);
   void SealWhole(Sequence& sequence);
   void OpenTail(Sequence& sequence);
-  void DropWindows(Sequence& sequence);
+  // Gives up what no row from position `length` on sees.
+  void DropWindows(Sequence& sequence, uint64_t length);
   void EndStep();
   // An inspection costs what the pool has slots: after every step of a small pool, after one in so many of a large one.
   bool SoundAfterStep();
+
+  // kv_load.cc
+  void AbandonLoad(Sequence& sequence);
 
   // kv_account.cc
   ShadowSight Arrive(Sequence& sequence, std::span<const TokenId> tokens);

@@ -16,7 +16,7 @@ struct Holding {
   uint32_t live_from = UINT32_MAX;  // the first that some sequence still reads
   uint32_t written_to = 0;
   uint32_t reserved_to = 0;  // by the open step
-  bool filling = false;      // a copy of the open step goes there
+  bool filling = false;      // a copy of the open step, or a load, goes there
 };
 
 void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vector<Holding>* slots) {
@@ -24,7 +24,8 @@ void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vec
   for (uint32_t group = 0; group < sequence.tables.size(); ++group) {
     const PageTableRef pages = sequence.tables[group].Ref();
     const uint64_t window = geometry.windows[group];
-    const uint64_t visible = window == 0 || sequence.length < window ? 0 : sequence.length - window + 1;
+    const uint64_t length = sequence.length + sequence.loading;
+    const uint64_t visible = window == 0 || length < window ? 0 : length - window + 1;
     for (uint64_t i = 0; i < pages.slot_count; ++i) {
       Holding& slot = (*slots)[pages.slots[i]];
       const uint64_t begin = (pages.first_block + i) * block_tokens;
@@ -34,8 +35,9 @@ void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vec
       slot.group = group;
       ++slot.sequences;
       slot.live_from = std::min(slot.live_from, place(visible));
-      slot.written_to = std::max(slot.written_to, place(sequence.length));
-      slot.reserved_to = std::max(slot.reserved_to, place(sequence.length + sequence.step_tokens));
+      slot.written_to = std::max(slot.written_to, place(length));
+      slot.reserved_to = std::max(slot.reserved_to, place(length + sequence.step_tokens));
+      slot.filling |= sequence.loading > 0 && begin >= sequence.length;
     }
   }
 }

@@ -287,19 +287,23 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
   }
   const bool listed = ListsAny(*node);
   for (uint32_t group = 0; group < slots.size(); ++group) {
-    if (node->slots[group] == kNoSlot) List(*node, group, slots[group]);
+    if (node->slots[group] == kNoSlot && slots[group] != kNoSlot) List(*node, group, slots[group]);
   }
   node->writer = SequenceId(0);
   node->written = 0;
-  if (!listed) {
-    policy_->Insert(BlockEntry(*node), info, now_);
+  const auto slots_listed =
+      static_cast<uint32_t>(slots.size() - std::count(node->slots, node->slots + slots.size(), kNoSlot));
+  if (!listed && slots_listed > 0) {
+    EntryInfo entry = info;
+    entry.slots = slots_listed;
+    policy_->Insert(BlockEntry(*node), entry, now_);
     residency_.OnSealed(node->id, now_);
     UpdateRank(*node);
     if (parent.parent != nullptr) {
       ++parent.listed_children;
       UpdateRank(parent);
     }
-  } else {
+  } else if (listed) {
     Retain(*node, info.retention);
   }
   DropShorter(*node);

@@ -91,8 +91,9 @@ class PrefixIndex {
   // `writer` will not fill the node, if it still is the writer.
   void Withdraw(PrefixNode& node, SequenceId writer);
 
-  // The block after `parent` is complete, or ended short, and lies in `slots`, one per group. The node takes those that
-  // it lacks; its slots are then the ones to use. Null: a longer block that begins alike is there already.
+  // The block after `parent` is complete, or ended short, and lies in `slots`, one per group (kNoSlot where it lacks
+  // it). The node takes those that it lacks; its slots are then the ones to use. Null: a longer block that begins alike
+  // is there already.
   PrefixNode* Seal(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots, const EntryInfo& info);
 
   // What a step gets longer by when these tokens of a sequence are computed in it.

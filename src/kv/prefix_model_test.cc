@@ -93,5 +93,30 @@ TEST(PrefixModel, SlidingGroupsGoOnWhereTheirWindowsAreThere) {
   EXPECT_GT(evicted, 1000u);
 }
 
+TEST(PrefixModel, BlocksThatAreLoadedAreAsIfComputed) {
+  SplitMix64 random(11);
+  uint64_t loaded = 0, evicted = 0, refusals = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    const uint32_t block = 1u << random.Below(4);
+    std::vector<uint32_t> windows;
+    for (uint64_t groups = 1 + random.Below(3); groups > 0; --groups) {
+      windows.push_back(random.Below(2) == 0 ? 0 : static_cast<uint32_t>(1 + random.Below(4 * block + 3)));
+    }
+    const uint32_t slots = static_cast<uint32_t>((random.Below(3) > 0 ? 300 : 12000) * windows.size() / block / 4);
+    const PrefixModelReport report = RunAndExpectNoProblem({.geometry = {block, windows, slots},
+                                                            .seed = seed,
+                                                            .operations = 600,
+                                                            .salts = 2,
+                                                            .loads = true,
+                                                            .hints = seed % 3 == 0});
+    loaded += report.loaded_tokens;
+    evicted += report.evicted_slots;
+    refusals += report.refusals;
+  }
+  EXPECT_GT(loaded, 1000u);
+  EXPECT_GT(evicted, 1000u);
+  EXPECT_GT(refusals, 100u);
+}
+
 }  // namespace
 }  // namespace cachalot::kv

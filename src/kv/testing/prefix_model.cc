@@ -25,6 +25,8 @@ struct Run {
   uint64_t length = 0;          // computed
   uint64_t prompt = 0;
   bool scrub = false;
+  uint64_t loading = 0;  // tokens
+  std::vector<LoadCell> cells;
 };
 
 // Tokens that were computed, and how many of them can be found again as long as nothing is evicted.
@@ -97,6 +99,8 @@ class Driver {
       ForkOne();
     } else if (dice < 26) {
       FreeOne();
+    } else if (run_.loads && dice < 46) {
+      EndOneLoad();
     } else if (run_.hints && dice < 30) {
       holds_.size() < 2 ? HoldOne() : ReleaseOne();
     } else if (run_.hints && dice == 30 && random_.Below(4) == 0) {
@@ -184,9 +188,40 @@ class Driver {
     if (!attached.copies.empty()) ++report_.partial_copies;
     if (attached.tokens > 0 && attached.tokens + 1 == prompt.size()) ++report_.whole_hits;
     runs_.push_back({id, salt, prompt, attached.tokens, prompt.size(), hints.scrub});
+    if (run_.loads && random_.Below(2) == 0) BeginLoad(runs_.back());
     known_.push_back({salt, prompt, 0});
     if (known_.size() > 200) known_.erase(known_.begin(), known_.begin() + 50);
     CheckWords(runs_.back());
+  }
+
+  void BeginLoad(Run& run) {
+    const uint64_t block_tokens = run_.geometry.block_tokens;
+    const uint64_t most = (run.tokens.size() - 1) / block_tokens * block_tokens;
+    if (run.length % block_tokens != 0 || most <= run.length) return;
+    const uint64_t tokens = block_tokens * (1 + random_.Below((most - run.length) / block_tokens));
+    run.cells = manager_.BeginLoad(run.id, {run.tokens.data() + run.length, tokens});
+    if (run.cells.empty()) {
+      ++report_.refusals;
+      return;
+    }
+    run.loading = tokens;
+    for (const LoadCell& cell : run.cells) {
+      std::fill_n(arena_.begin() + static_cast<ptrdiff_t>(cell.slot.value * block_tokens), block_tokens, 0);
+    }
+  }
+
+  void EndOneLoad() {
+    const auto run = std::ranges::find_if(runs_, [](const Run& r) { return r.loading > 0; });
+    if (run == runs_.end()) return;
+    const uint64_t block_tokens = run_.geometry.block_tokens;
+    for (const LoadCell& cell : run->cells) {
+      for (uint64_t i = 0; i < block_tokens; ++i) {
+        arena_[cell.slot.value * block_tokens + i] = Mix(HashOf(*run, cell.block * block_tokens + i), cell.group);
+      }
+    }
+    manager_.EndLoad(run->id);
+    report_.loaded_tokens += run->loading;
+    run->length += std::exchange(run->loading, 0);
   }
 
   void CheckAccount(const AttachedPrefix& attached, uint64_t prompt, bool room) {
@@ -234,7 +269,7 @@ class Driver {
 
   void ForkOne() {
     const size_t parent = random_.Below(runs_.size());
-    if (runs_[parent].length < runs_[parent].prompt) return;
+    if (runs_[parent].length < runs_[parent].prompt || runs_[parent].loading > 0) return;
     Run copy = runs_[parent];
     copy.id = manager_.Fork(copy.id);
     runs_.push_back(std::move(copy));
@@ -270,7 +305,7 @@ class Driver {
     uint64_t needed = 0;
     for (size_t i = 0; i < runs_.size(); ++i) {
       Run& run = runs_[i];
-      if (random_.Below(3) == 0) continue;
+      if (run.loading > 0 || random_.Below(3) == 0) continue;
       const uint64_t left = run.tokens.size() - run.length;
       uint64_t rows = left == 0 ? 1 : 1 + random_.Below(left);
       if (run.length + rows > run_.max_tokens) continue;
@@ -334,6 +369,7 @@ class Driver {
 
   // What the next row sees.
   void CheckWords(const Run& run) {
+    if (run.loading > 0) return;  // there is none before it is there
     for (uint32_t group = 0; group < run_.geometry.windows.size(); ++group) {
       const uint64_t window = run_.geometry.windows[group];
       const uint64_t begin = window == 0 || run.length < window ? 0 : run.length - window + 1;
@@ -371,10 +407,11 @@ class Driver {
   // Those that the sequence may still read and that were not counted this time.
   uint64_t CountWords(const Run& run) {
     uint64_t words = 0;
+    const uint64_t length = run.length + run.loading;
     for (uint32_t group = 0; group < run_.geometry.windows.size(); ++group) {
       const uint64_t window = run_.geometry.windows[group];
-      const uint64_t first = window == 0 || run.length < window ? 0 : run.length - window + 1;
-      for (uint64_t p = first; p < run.length; ++p) {
+      const uint64_t first = window == 0 || length < window ? 0 : length - window + 1;
+      for (uint64_t p = first; p < length; ++p) {
         const uint64_t* word = WordAt(run.id, group, p);
         if (word == nullptr) return words;
         words += std::exchange(counted_[static_cast<size_t>(word - arena_.data())], counts_) != counts_;

@@ -23,6 +23,7 @@ struct PrefixModelRun {
   uint32_t max_sequences = 6;
   uint64_t max_tokens = 60;  // per sequence
   std::string policy;        // empty: any candidate may go
+  bool loads = false;        // some blocks come from a lower tier
   bool hints = false;        // runs have retention hints, prefixes are held, all that is idle is let go now and then
 };
 
@@ -37,6 +38,7 @@ struct PrefixModelReport {
   uint64_t expired_slots = 0;
   uint64_t scrubbed_slots = 0;
   uint64_t held_tokens = 0;
+  uint64_t loaded_tokens = 0;
   uint64_t refusals = 0;
   uint64_t rollbacks = 0;
   uint64_t watched_hits = 0;  // looks at a watch that had something

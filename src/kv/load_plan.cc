@@ -1,0 +1,35 @@
+#include "kv/load_plan.h"
+
+#include <algorithm>
+
+namespace cachalot::kv {
+namespace {
+
+bool GroupIsThere(const KvGeometry& geometry, uint32_t group, uint64_t resident, uint64_t end,
+                  std::span<const uint32_t> stored) {
+  const uint64_t first = FirstBlockKept(geometry.windows[group], end * geometry.block_tokens, geometry.block_tokens);
+  for (uint64_t block = std::max(first, resident); block < end; ++block) {
+    if ((stored[block - resident] >> group & 1) == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+uint64_t LoadableTokens(const KvGeometry& geometry, uint64_t resident_blocks, std::span<const uint32_t> stored) {
+  const auto groups = static_cast<uint32_t>(geometry.windows.size());
+  uint32_t full = 0;
+  for (uint32_t group = 0; group < groups; ++group) full |= geometry.windows[group] == 0 ? 1u << group : 0;
+  uint64_t end = resident_blocks;
+  while (end - resident_blocks < stored.size() && (stored[end - resident_blocks] & full) == full) ++end;
+  for (; end > resident_blocks; --end) {
+    bool there = true;
+    for (uint32_t group = 0; there && group < groups; ++group) {
+      there = geometry.windows[group] == 0 || GroupIsThere(geometry, group, resident_blocks, end, stored);
+    }
+    if (there) return end * geometry.block_tokens;
+  }
+  return 0;
+}
+
+}  // namespace cachalot::kv
