@@ -8,7 +8,7 @@ import source_tree
 # (pattern, files of src/base that may, whether tests may, reason)
 RULES = [
     (r"\b(secure_)?getenv\s*\(", {"file.cc"}, False, "read the environment with GetEnv (base/file.h)"),
-    (r"(?<![\w.>])(::)?(open|openat|creat)\s*\(|\bf(re|d)?open\s*\(", {"file.cc", "file_lock.cc", "subprocess.cc"}, False,
+    (r"(?<![\w.>])(::)?(open|openat|creat)\s*\(|\bf(re|d)?open\s*\(", {"file.cc", "file_lock.cc", "file_system.cc", "subprocess.cc"}, False,
      "open files through base/file.h"),
     (r"\bstd::[io]?fstream\b", set(), True, "open files through base/file.h"),
     (r"(?<![\w.>])(::|std::)?s?rand\s*\(|\brandom_device\b", set(), False, "random numbers are functions: base/random.h"),

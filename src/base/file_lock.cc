@@ -11,17 +11,35 @@
 
 namespace cachalot {
 
-Result<FileLock> FileLock::Acquire(const std::string& path, const std::function<void()>& on_wait) {
+namespace {
+
+Status Failed(const char* operation, const std::string& path) {
+  return Unavailable(fmt::format("cannot {} {}: {}", operation, path, std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+Result<FileLock> FileLock::OpenUnlocked(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return Unavailable(fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
-  FileLock lock(fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (fd < 0) return Failed("open", path);
+  return FileLock(fd);
+}
+
+Result<FileLock> FileLock::Acquire(const std::string& path, const std::function<void()>& on_wait) {
+  CACHALOT_ASSIGN_OR_RETURN(FileLock lock, OpenUnlocked(path));
+  if (::flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno == EWOULDBLOCK && on_wait) on_wait();
-  while (::flock(fd, LOCK_EX) != 0) {
-    if (errno == EINTR) continue;
-    return Unavailable(fmt::format("cannot lock {}: {}", path, std::generic_category().message(errno)));
+  while (::flock(lock.fd_, LOCK_EX) != 0) {
+    if (errno != EINTR) return Failed("lock", path);
   }
   return lock;
+}
+
+Result<FileLock> FileLock::TryAcquire(const std::string& path) {
+  CACHALOT_ASSIGN_OR_RETURN(FileLock lock, OpenUnlocked(path));
+  if (::flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno == EWOULDBLOCK) return Unavailable(fmt::format("{} is held by another process", path));
+  return Failed("lock", path);
 }
 
 FileLock::~FileLock() {

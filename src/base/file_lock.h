@@ -19,6 +19,9 @@ class FileLock {
   // the file cannot be made or locked.
   static Result<FileLock> Acquire(const std::string& path, const std::function<void()>& on_wait = nullptr);
 
+  // Fails at once, kUnavailable, when somebody else holds it.
+  static Result<FileLock> TryAcquire(const std::string& path);
+
   FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&& other) noexcept {
     std::swap(fd_, other.fd_);
@@ -28,6 +31,8 @@ class FileLock {
 
  private:
   explicit FileLock(int fd) : fd_(fd) {}
+  static Result<FileLock> OpenUnlocked(const std::string& path);
+
   int fd_;
 };
 

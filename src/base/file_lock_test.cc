@@ -34,6 +34,19 @@ TEST(FileLock, TheSecondWaitsForTheFirst) {
   std::filesystem::remove(path);
 }
 
+TEST(FileLock, OneThatOnlyTriesFailsAtOnceWhileAnotherHoldsIt) {
+  const std::string path = ::testing::TempDir() + "/file_lock_try_test.lock";
+  {
+    const Result<FileLock> first = FileLock::TryAcquire(path);
+    ASSERT_TRUE(first.ok()) << first.status().message();
+    const Status second = FileLock::TryAcquire(path).status();
+    EXPECT_EQ(second.code(), Code::kUnavailable);
+    EXPECT_EQ(second.message(), path + " is held by another process");
+  }
+  EXPECT_TRUE(FileLock::TryAcquire(path).ok());
+  std::filesystem::remove(path);
+}
+
 TEST(FileLock, APlaceThatCannotBeWrittenIsNamed) {
   const Status status = FileLock::Acquire("/no/such/folder/x.lock").status();
   EXPECT_EQ(status.code(), Code::kUnavailable);

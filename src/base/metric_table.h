@@ -40,6 +40,10 @@ enum class Counter : uint16_t {
   kRefaultTokens,
   kKvPressureTime,
   kKvLimitDecreases,
+  kTokensLoaded,
+  kLoadsFailed,
+  kStoresFailed,
+  kTierBytes,
 };
 
 enum class Gauge : uint16_t {
@@ -64,6 +68,10 @@ enum class Gauge : uint16_t {
   kOutsideRequests,
   kKvTakenSlots,
   kKvTakenSlotsLimit,
+  kDiskBlocks,
+  kDiskLiveBytes,
+  kDiskOccupiedBytes,
+  kDiskDegraded,
 };
 
 enum class Histogram : uint16_t {
@@ -107,6 +115,7 @@ inline constexpr auto kTokenClasses = [] {
   return names;
 }();
 inline constexpr double kSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600};
+inline constexpr std::array<std::string_view, 2> kDirections = {"up", "down"};
 inline constexpr std::array<std::string_view, 2> kPressureLevels = {"some", "full"};
 inline constexpr double kRatios[] = {.25, .5, .75, .9, .95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10};
 inline constexpr double kTokens[] = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
@@ -168,6 +177,17 @@ inline constexpr std::array kCounters = {
                        {"level", metric_values::kPressureLevels}},
     MetricRow<Counter>{Counter::kKvLimitDecreases, "cachalot_kv_limit_decreases_total", "",
                        "Times that thrash control let fewer conversations take part."},
+    MetricRow<Counter>{Counter::kTokensLoaded, "cachalot_loaded_tokens_total", "tokens",
+                       "Tokens whose KV came from the disk tier instead of being computed."},
+    MetricRow<Counter>{Counter::kLoadsFailed, "cachalot_loads_failed_total", "",
+                       "Requests that computed what they could not load: late, damaged or gone."},
+    MetricRow<Counter>{Counter::kStoresFailed, "cachalot_stores_failed_total", "",
+                       "Runs of blocks that the disk tier did not take."},
+    MetricRow<Counter>{Counter::kTierBytes,
+                       "cachalot_tier_bytes_total",
+                       "bytes",
+                       "KV that moved from the disk tier into the hot pool (up), or to the disk tier (down).",
+                       {"direction", metric_values::kDirections}},
 };
 
 inline constexpr std::array kGauges = {
@@ -217,6 +237,12 @@ inline constexpr std::array kGauges = {
                      "Slots that the conversations that take part would fill together."},
     MetricRow<Gauge>{Gauge::kKvTakenSlotsLimit, "cachalot_kv_taken_slots_limit", "",
                      "What thrash control lets them fill; 0 without a limit."},
+    MetricRow<Gauge>{Gauge::kDiskBlocks, "cachalot_disk_blocks", "", "Blocks that the disk tier has."},
+    MetricRow<Gauge>{Gauge::kDiskLiveBytes, "cachalot_disk_live_bytes", "bytes", "Their bytes."},
+    MetricRow<Gauge>{Gauge::kDiskOccupiedBytes, "cachalot_disk_occupied_bytes", "bytes",
+                     "What the segment files of the disk tier occupy."},
+    MetricRow<Gauge>{Gauge::kDiskDegraded, "cachalot_disk_degraded", "",
+                     "1 while the disk tier takes no writes because several have failed."},
 };
 
 inline constexpr std::array kHistograms = {
@@ -291,8 +317,8 @@ constexpr bool EachRowIsAtItsId(const auto& rows) {
 }
 }  // namespace metric_values
 
-static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kKvLimitDecreases) + 1);
-static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kKvTakenSlotsLimit) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kTierBytes) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kDiskDegraded) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kHistograms) &&
               kHistograms.size() == size_t(Histogram::kKvBlockReuseGap) + 1);
 

@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/inspect_disk.h"
 #include "cli/model_identity.h"
 #include "exec/numerics.h"
 #include "model/fetch.h"
@@ -51,18 +54,37 @@ std::string WindowText(const model::ModelSpec& spec) {
   return out;
 }
 
-Status PrintSpec(const model::GgufFile& file, const Digest& fingerprint, const Digest& tokenizer) {
+KvShape ShapeOf(const model::ModelSpec& spec) {
+  KvShape shape;
+  for (const model::LayerSpec& layer : spec.layer) {
+    shape.layers.push_back({spec.kv_heads, spec.head_dim, spec.head_dim, layer.window});
+  }
+  return shape;
+}
+
+struct Fingerprints {
+  Digest model{};
+  Digest tokenizer{};
+};
+
+// Reads every byte of the file.
+Fingerprints FingerprintsOf(const model::GgufFile& file) {
+  return {model::ModelFingerprint(file), model::TokenizerFingerprint(file)};
+}
+
+Result<Digest> IdentityOf(const Fingerprints& fingerprints, const model::ModelSpec& spec) {
+  CACHALOT_ASSIGN_OR_RETURN(const KvLayout layout, PlanKvLayout(ShapeOf(spec), spec.context_tokens));
+  return ModelIdentity(fingerprints.model, fingerprints.tokenizer, spec, layout, exec::kCpuNumericsId);
+}
+
+Status PrintSpec(const model::GgufFile& file, const Fingerprints& fingerprints) {
   CACHALOT_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::ReadModelSpec(file));
   CACHALOT_RETURN_IF_ERROR([&] {
     const Result<model::Weights> weights = model::BindWeights(file, spec);
     return weights.status();
   }());
-  KvShape shape;
-  for (const model::LayerSpec& layer : spec.layer) {
-    shape.layers.push_back({spec.kv_heads, spec.head_dim, spec.head_dim, layer.window});
-  }
-  CACHALOT_ASSIGN_OR_RETURN(const KvLayout layout, PlanKvLayout(shape, spec.context_tokens));
-  const Digest identity = ModelIdentity(fingerprint, tokenizer, spec, layout, exec::kCpuNumericsId);
+  const KvShape shape = ShapeOf(spec);
+  CACHALOT_ASSIGN_OR_RETURN(const Digest identity, IdentityOf(fingerprints, spec));
   fmt::print("identity       {} (of KV in f16, blocks of {} tokens)\n", HexOf(identity), shape.block_tokens);
   fmt::print("architecture   {}{}{}\n", spec.architecture, spec.name.empty() ? "" : ", ", spec.name);
   fmt::print("layers         {} ({})\n", spec.layers, WindowText(spec));
@@ -91,31 +113,56 @@ void PrintTensors(const model::GgufFile& file, bool each) {
   }
 }
 
-}  // namespace
+struct ModelDetails {
+  bool metadata = false;
+  bool tensors = false;
+};
 
-Status InspectCommand(const Arguments& arguments) {
-  std::string name;
-  bool metadata = false, tensors = false;
-  FlagSet flags("inspect", "Shows what is in a model file.");
-  flags.Positional("MODEL", &name, "path or catalogue name", true);
-  flags.Add("metadata", metadata, "List all metadata.");
-  flags.Add("tensors", tensors, "List all tensors.");
-  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
-  if (!go_on) return OkStatus();
-
+Status InspectModel(const std::string& name, const ModelDetails& details) {
   CACHALOT_ASSIGN_OR_RETURN(const std::string path, model::ResolveModel(name, model::DefaultFetchOptions()));
   CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(path));
   fmt::print("file           {} ({}, GGUF v{})\n", path, FormatBytes(file.file_bytes()), file.version());
-  PrintTensors(file, tensors);
-  if (metadata) {
+  PrintTensors(file, details.tensors);
+  if (details.metadata) {
     for (const model::GgufFile::Entry& entry : file.metadata()) {
       fmt::print("  {} = {}\n", entry.key, std::visit(ValueText{}, entry.value));
     }
   }
-  const Digest fingerprint = model::ModelFingerprint(file), tokenizer = model::TokenizerFingerprint(file);
-  fmt::print("fingerprint    {}\n", HexOf(fingerprint));
-  fmt::print("tokenizer      {}\n", HexOf(tokenizer));
-  return PrintSpec(file, fingerprint, tokenizer);
+  const Fingerprints fingerprints = FingerprintsOf(file);
+  fmt::print("fingerprint    {}\n", HexOf(fingerprints.model));
+  fmt::print("tokenizer      {}\n", HexOf(fingerprints.tokenizer));
+  return PrintSpec(file, fingerprints);
+}
+
+Result<Digest> IdentityOfModel(const std::string& name) {
+  CACHALOT_ASSIGN_OR_RETURN(const std::string path, model::ResolveModel(name, model::DefaultFetchOptions()));
+  CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(path));
+  CACHALOT_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::ReadModelSpec(file));
+  return IdentityOf(FingerprintsOf(file), spec);
+}
+
+}  // namespace
+
+Status InspectCommand(const Arguments& arguments) {
+  std::string name, reusing_model;
+  ModelDetails details;
+  InspectDiskOptions disk;
+  FlagSet flags("inspect", "Shows what is in a model file, or in a folder of the disk tier.");
+  flags.Positional("WHAT", &name, "path or catalogue name of a model, or a folder", true);
+  flags.Add("metadata", details.metadata, "Model: list all metadata.");
+  flags.Add("tensors", details.tensors, "Model: list all tensors.");
+  flags.Add("check", disk.check_payloads, "Folder: compare every payload with its checksum.");
+  flags.Add("model", reusing_model, "Folder: mark what this model could reuse.");
+  flags.Add("json", disk.json, "Folder: print JSON.");
+  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
+  if (!go_on) return OkStatus();
+
+  std::error_code missing;  // then it is a name
+  if (!std::filesystem::is_directory(name, missing)) return InspectModel(name, details);
+  if (!reusing_model.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(disk.reusable_by, IdentityOfModel(reusing_model));
+  }
+  return InspectDisk(name, disk);
 }
 
 }  // namespace cachalot::cli

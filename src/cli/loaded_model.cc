@@ -128,6 +128,22 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
   return OkStatus();
 }
 
+Status OpenStore(const TierOptions& options, LoadedModel* model) {
+  if (options.disk_path.empty()) return OkStatus();
+  if (options.disk_size.bytes == 0) return Invalid("--disk-path needs --disk-size, e.g. 20GiB");
+  model->files = DiskFileSystem();
+  tier::DiskTierOptions disk;
+  disk.folder = options.disk_path;
+  disk.limit_bytes = options.disk_size.bytes;
+  disk.min_free_bytes = options.disk_min_free.bytes;
+  const KvLayout& layout = model->weights->layout();
+  Result<std::unique_ptr<tier::KvStore>> store =
+      tier::KvStore::Open(*model->files, model->clock, std::move(disk), layout.slot_bytes * layout.groups.size());
+  if (!store.ok()) return store.status().Annotate("--disk-path");
+  model->store = std::move(*store);
+  return OkStatus();
+}
+
 Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engine_options, LoadedModel* model) {
   const uint64_t slot_bytes = model->weights->layout().slot_bytes;
   if (options.device == "cpu") {
@@ -141,7 +157,8 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   model->executor =
       exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
   model->sampler.emplace(*model->kernels);
-  engine::ModelFacts facts{.identity = model->identity};
+  CACHALOT_RETURN_IF_ERROR(OpenStore(options.tiers, model));
+  engine::ModelFacts facts{.identity = model->identity, .step_curve = {}, .store = model->store.get()};
   const cost::CalibrationKey key = CalibrationKeyOf(*model);
   if (options.calibration.empty()) {
     facts.step_curve = FindCalibration(key);
@@ -159,6 +176,9 @@ Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& opti
   }
   if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
     return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
+  }
+  if (!model.tiers.disk_path.empty() && !options.prefix_cache) {
+    return Invalid("--disk-path keeps KV for later requests, which --no-prefix-cache rules out");
   }
   if (const auto problems = engine::Problems(options); !problems.empty()) {
     return Invalid(fmt::format("--{}", fmt::join(problems, "; --")));
@@ -212,6 +232,10 @@ std::string StartTable(const LoadedModel& model) {
   row("holds", FormatCount(model.budget.tokens),
       fmt::format("tokens = {:.1f} sequences of {} tokens", model.budget.full_length_sequences,
                   FormatCount(model.weights->context_tokens())));
+  if (model.store != nullptr) {
+    const tier::DiskTierStats& disk = model.store->stats().disk;
+    row("on disk", FormatBytes(disk.live_bytes), fmt::format("KV of {} blocks found", FormatCount(disk.live_blocks)));
+  }
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/file_system.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
@@ -26,6 +27,7 @@
 #include "kv/budget.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
+#include "tier/kv_store.h"
 
 namespace cachalot::cli {
 
@@ -48,6 +50,8 @@ struct LoadedModel {
   std::unique_ptr<exec::DeviceMemory> memory;
   std::unique_ptr<exec::Executor> executor;
   std::optional<exec::Sampler> sampler;
+  std::unique_ptr<FileSystem> files;
+  std::unique_ptr<tier::KvStore> store;  // null without --disk-path
   std::unique_ptr<engine::Engine> engine;
 };
 

@@ -26,7 +26,7 @@ constexpr Command kCommands[] = {
     {"replay", cachalot::cli::ReplayCommand, "replay a request trace through an eviction policy"},
     {"perplexity", cachalot::cli::PerplexityCommand, "perplexity of a model on a text file"},
     {"tokenize", cachalot::cli::TokenizeCommand, "token ids of a text"},
-    {"inspect", cachalot::cli::InspectCommand, "what is in a model file"},
+    {"inspect", cachalot::cli::InspectCommand, "what is in a model file or a disk tier"},
     {"fetch", cachalot::cli::FetchCommand, "obtain a catalogue model and print its path"},
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "cli/tier_options.h"
 
 namespace cachalot::cli {
 
@@ -24,6 +25,7 @@ struct ModelOptions {
   std::string device = "cpu";
   std::string calibration;
   std::string weight_cache;
+  TierOptions tiers;  // for those commands that have them
   template <class F>
   void Visit(F&& f) {
     f("threads", threads, "Compute threads; 0: one per usable processor.");

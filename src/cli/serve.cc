@@ -139,6 +139,7 @@ Status ServeCommand(const Arguments& arguments) {
   flags.AddAll(server_options);
   flags.AddAll(options);
   flags.AddAll(model_options);
+  flags.AddAll(model_options.tiers);
   flags.AddAll(engine_options);
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
   if (!go_on) return OkStatus();
@@ -176,7 +177,7 @@ Status ServeCommand(const Arguments& arguments) {
   std::fflush(stdout);
   const SignalThread signals(server);
   server.Wait();
-  return OkStatus();
+  return model->store == nullptr ? OkStatus() : model->store->Close();
 }
 
 }  // namespace cachalot::cli

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "cost/step_cost.h"
+#include "cost/tier_rates.h"
 
 namespace cachalot::cost {
 namespace {
@@ -52,7 +53,9 @@ std::string ProfileText(const CalibrationProfile& profile) {
   w.Key("threads").UInt(profile.key.threads);
   w.Key("kv_type").String(profile.key.kv_type);
   w.Key("relative_error").Double(profile.relative_error);
-  w.Key("seconds").Value(CurveAsJson(profile.curve)).EndObject();
+  w.Key("seconds").Value(CurveAsJson(profile.curve));
+  if (profile.tiers != TierRateTable{}) w.Key("tiers").Value(TierRatesAsJson(profile.tiers));
+  w.EndObject();
   return text + "\n";
 }
 
@@ -77,6 +80,11 @@ Result<CalibrationProfile> ParseProfile(std::string_view text) {
   Result<StepCurve> curve = CurveFromJson(*seconds);
   if (!curve.ok()) return curve.status().Annotate("seconds");
   profile.curve = *curve;
+  if (const Json* tiers = json.Find("tiers"); tiers != nullptr) {
+    Result<TierRateTable> rates = TierRatesFromJson(*tiers);
+    if (!rates.ok()) return rates.status().Annotate("tiers");
+    profile.tiers = *rates;
+  }
   return profile;
 }
 

@@ -5,7 +5,9 @@
 // Cost:      microseconds.
 //
 // {"version":1,"model":"<SHA-256>","numerics":"cpu-1","isa":"avx2","threads":2,"kv_type":"f16",
-//  "relative_error":0.03,"seconds":{"step":...,"row":...,"visible_full":...,"visible_sliding":...,"logit_row":...}}
+//  "relative_error":0.03,"seconds":{"step":...,"row":...,"visible_full":...,"visible_sliding":...,"logit_row":...},
+//  "tiers":{"disk":{"up":{"latency":...,"bytes_per_second":...}}}}
+// Without "tiers", no tier was measured.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 
 #include "base/status.h"
 #include "base/step_curve.h"
+#include "base/tier_rate.h"
 
 namespace cachalot::cost {
 
@@ -31,6 +34,7 @@ struct CalibrationProfile {
   CalibrationKey key;
   double relative_error = 0;  // mean, of the steps that were measured
   StepCurve curve{};
+  TierRateTable tiers;  // those that were measured
 };
 
 inline constexpr uint64_t kMaxProfileBytes = 64 << 10;

@@ -24,6 +24,19 @@ TEST(CalibrationProfile, IsReadBackAsItWasWritten) {
   EXPECT_EQ(read->relative_error, kProfile.relative_error);
 }
 
+TEST(CalibrationProfile, HoldsTheRatesOfTiersThatWereMeasured) {
+  CalibrationProfile profile = kProfile;
+  EXPECT_FALSE(nlohmann::json::parse(ProfileText(profile)).contains("tiers"));
+  profile.tiers[TierIndex(TierId::kDisk)] = {TierRate{1e-4, 3.5e8}, TierRate{2e-4, 2e8}};
+  profile.tiers[TierIndex(TierId::kRemote)][0] = TierRate{0, 1e6};
+  const Result<CalibrationProfile> read = ParseProfile(ProfileText(profile));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->tiers, profile.tiers);
+  nlohmann::json wrong = nlohmann::json::parse(ProfileText(profile));
+  wrong["tiers"]["disk"]["up"]["latency"] = -1;
+  EXPECT_EQ(ErrorOf(wrong.dump()), "tiers: disk: up: latency: expected a number of seconds, 0 to 1000000");
+}
+
 TEST(CalibrationProfile, WhatIsWrongIsNamed) {
   const nlohmann::json good = nlohmann::json::parse(ProfileText(kProfile));
   const auto with = [&](const char* pointer, const nlohmann::json& value) {

@@ -26,8 +26,7 @@ StepWork& StepWork::operator+=(const StepWork& other) {
 
 WorkShape::WorkShape(std::span<const uint32_t> windows) : sliding_(windows.begin(), windows.end()) {
   std::ranges::sort(sliding_);
-  const auto repeated = std::ranges::unique(sliding_);
-  sliding_.erase(repeated.begin(), repeated.end());
+  sliding_.erase(std::unique(sliding_.begin(), sliding_.end()), sliding_.end());
   has_full_ = std::erase(sliding_, 0u) > 0;
 }
 

@@ -150,17 +150,19 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   request.place.started = now;
   Choice& choice = request.first_open();
   Attach(request, choice);
+  BeginLoad(request, choice);
   std::exchange(request.history, {});
   const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise
   NoteTaken(request, after - std::min(after, before));
   const uint64_t cached = kv.Length(choice.sequence);
-  fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached);
+  const uint64_t loading = request.loading == nullptr ? 0 : request.loading->groups.size() * kv.geometry().block_tokens;
+  fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached - loading);
   if (request.forked) return;
   if (request.preemptions == 0) {  // else it found its own
     request.cached_tokens = static_cast<uint32_t>(cached);
     totals.prompt_tokens_cached += cached;
   }
-  SampleHit(request, cached);
+  if (request.loading == nullptr) SampleHit(request, cached);
 }
 
 void Engine::State::Attach(Request& request, Choice& choice) {

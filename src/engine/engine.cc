@@ -49,6 +49,7 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       executor(executor_in),
       memory(memory_in),
       sampler(sampler_in),
+      store(facts_in.store),
       identity(facts_in.identity),
       step_cost(facts_in.step_curve ? cost::StepCost(*facts_in.step_curve) : cost::StepCost()),
       kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()), std::move(policy), &step_cost,
@@ -83,12 +84,14 @@ StepOutput Engine::Step(StepInput input) {
   state_->admission_due |= std::exchange(state_->awaits_running, false);
   state_->TakeCancels(input.cancels, &input.arrivals, &out);
   state_->TakeArrivals(std::move(input.arrivals), &out);
+  state_->PollStore();
   state_->GivePlaces();
   state_->AdmitWaiting();
   state_->RunStep(&out);
   state_->DropFinished();
   CACHALOT_DCHECK(state_->options.admission != "guaranteed" ||
                   state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
+  state_->WriteBehind();
   for (const Inquiry& inquiry : input.inquiries) out.answers.push_back(state_->AnswerTo(inquiry));
   state_->ScrubFreed();
   state_->RenewLedger();
@@ -97,7 +100,20 @@ StepOutput Engine::Step(StepInput input) {
 }
 
 bool Engine::idle() const { return state_->running.empty() && state_->waiting.empty(); }
-std::optional<Nanos> Engine::next_due() const { return state_->NextRetentionEnd(); }
+std::optional<Nanos> Engine::next_due() const { return state_->NextDue(); }
+
+void Engine::OnTransferEnd(std::function<void()> wake) {
+  if (state_->store != nullptr) state_->store->OnEnd(std::move(wake));
+}
+
+bool Engine::awaits_transfers() const {
+  return !state_->running.empty() &&
+         std::ranges::all_of(state_->running, [](const Request& r) { return r.loading != nullptr; });
+}
+
+bool Engine::writes_pending() const {
+  return state_->store != nullptr && (!state_->unwritten.empty() || state_->store->stats().transfers > 0);
+}
 void Engine::Drain() { state_->draining = true; }
 kv::KvSnapshot Engine::Snapshot() const { return state_->kv.Snapshot(); }
 
@@ -220,6 +236,8 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     if (!request.is_check && (reason == FinishReason::kStop || reason == FinishReason::kLength))
       output_lengths.Record(output_tokens);
     const uint64_t computed = ended.sequence.value == 0 ? 0 : kv.Length(ended.sequence);
+    AbandonLoad(request);
+    if (!request.is_check) NoteUnwritten(request, ended, computed);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
     const bool complete = reason == FinishReason::kStop || reason == FinishReason::kLength;
@@ -274,6 +292,7 @@ EngineStats Engine::State::Stats() const {
   stats.residency = kv.residency();
   stats.slots_expired = kv.expired_slots();
   stats.pinned_slots = pins.slots();
+  if (store != nullptr) AddTierStats(&stats.tiers);
   return stats;
 }
 

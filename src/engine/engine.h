@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ class DeviceMemory;
 class Executor;
 class Sampler;
 }  // namespace cachalot::exec
+namespace cachalot::tier {
+class KvStore;
+}
 namespace cachalot::kv {
 class EvictionPolicy;
 struct KvSnapshot;
@@ -79,10 +83,11 @@ struct EngineOptions {
 // Each names the option, its value and what is allowed. Empty: valid.
 std::vector<std::string> Problems(const EngineOptions& options);
 
-// What is known of the model behind the executor.
+// What is known of the model behind the executor, and where its KV may go.
 struct ModelFacts {
   Digest identity{};                    // see kv/identity.h
   std::optional<StepCurve> step_curve;  // as measured before; nothing: it is learnt from the first step on
+  tier::KvStore* store = nullptr;       // what lies below the hot pool, if anything; outlives the engine
 };
 
 struct StepInput {
@@ -91,6 +96,19 @@ struct StepInput {
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
   std::vector<Inquiry> inquiries;
+};
+
+// Of the tiers below the hot pool; all zero where there is none.
+struct TierStats {
+  uint64_t loaded_tokens = 0;  // that came from there instead of being computed
+  uint64_t failed_loads = 0;   // of requests, which then computed
+  uint64_t failed_stores = 0;  // runs of blocks that were not written
+  uint64_t loaded_bytes = 0;
+  uint64_t stored_bytes = 0;
+  uint64_t blocks = 0;  // there
+  uint64_t live_bytes = 0;
+  uint64_t occupied_bytes = 0;
+  bool degraded = false;  // nothing is written for the time being
 };
 
 // Levels and totals after the step, for metrics.
@@ -132,6 +150,7 @@ struct EngineStats {
   uint64_t limit_decreases = 0;
   KvPressure pressure;
   uint64_t step_failures = 0;
+  TierStats tiers;
   uint64_t hits_verified = 0;
   StepCurve step_curve{};          // as learnt so far
   uint64_t hits_not_verified = 0;  // sampled, but there was no room, or not all of their blocks were there
@@ -165,7 +184,14 @@ class Engine {
 
   // Nothing runs and nothing waits.
   bool idle() const;
-  // When a Step should come at the latest, though nothing arrives: KV that was kept for a while has had its time.
+  // Calls `wake`, from any thread, when a transfer has ended; not after it was called with another.
+  void OnTransferEnd(std::function<void()> wake);
+  // Nothing runs until a transfer ends: a Step is due when the store says so, or something arrives.
+  bool awaits_transfers() const;
+  // Something is still to be written to lower tiers, or on its way there.
+  bool writes_pending() const;
+  // When a Step should come at the latest, though nothing arrives: KV that was kept for a while has had its
+  // time, or is to be written.
   std::optional<Nanos> next_due() const;
   // From now on arrivals are refused with kShuttingDown; what was admitted or queued goes on.
   void Drain();

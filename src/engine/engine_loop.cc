@@ -15,7 +15,8 @@ namespace cachalot::engine {
 namespace {
 
 struct DrainMessage {};
-using Message = std::variant<GenerateRequest, RequestId, Inquiry, DrainMessage>;
+struct WakeMessage {};
+using Message = std::variant<GenerateRequest, RequestId, Inquiry, DrainMessage, WakeMessage>;
 
 }  // namespace
 
@@ -40,6 +41,7 @@ struct EngineLoop::State {
 
 EngineLoop::EngineLoop(Engine& engine, Clock& clock, Sink sink)
     : state_(std::make_unique<State>(engine, clock, std::move(sink))) {
+  engine.OnTransferEnd([state = state_.get()] { state->messages.Push(WakeMessage{}); });
   state_->thread = std::thread([state = state_.get()] { state->Main(); });
 }
 
@@ -52,6 +54,7 @@ void EngineLoop::Ask(Inquiry inquiry) { state_->messages.Push(std::move(inquiry)
 bool EngineLoop::drained() const { return state_->drained.load(std::memory_order_acquire); }
 
 void EngineLoop::Stop() {
+  state_->engine.OnTransferEnd({});
   state_->messages.Close();
   if (state_->thread.joinable()) state_->thread.join();
 }
@@ -71,7 +74,7 @@ bool EngineLoop::State::WaitForMessages() {
 }
 
 bool EngineLoop::State::TakeMessages(StepInput* input) {
-  if (backlog.empty() && engine.idle()) {
+  if (backlog.empty() && (engine.idle() || engine.awaits_transfers())) {
     if (!WaitForMessages()) return false;
   }
   for (Message& message : messages.Drain()) backlog.push_back(std::move(message));
@@ -85,7 +88,7 @@ bool EngineLoop::State::TakeMessages(StepInput* input) {
       input->cancels.push_back(*id);
     } else if (auto* inquiry = std::get_if<Inquiry>(&message)) {
       input->inquiries.push_back(std::move(*inquiry));
-    } else {
+    } else if (std::holds_alternative<DrainMessage>(message)) {
       drain_after_step = true;  // what came before it still arrives
     }
   }
@@ -115,7 +118,7 @@ void EngineLoop::State::Main() {
       engine.Drain();
       draining = true;
     }
-    if (draining && engine.idle()) drained.store(true, std::memory_order_release);
+    if (draining && engine.idle() && !engine.writes_pending()) drained.store(true, std::memory_order_release);
   }
 }
 

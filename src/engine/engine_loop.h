@@ -1,5 +1,6 @@
 // EngineLoop is the engine thread: it feeds messages of other threads into Engine::Step and hands its outputs on.
-// Threads:   Submit, Cancel, Ask, Drain and Stop may be called from any thread; the sink runs on the engine thread, for
+// Threads:   Submit, Cancel, Ask, Drain and Stop may be called from any thread; the sink runs on the engine
+// thread, for
 //            every step that ran the model or has something to say, and must not block.
 // Ownership: owns the thread; borrows engine and clock.
 // Invariant: messages of one caller are seen in order; nothing is delivered after Stop returned.
@@ -24,7 +25,8 @@ class EngineLoop {
   void Submit(GenerateRequest request);
   void Cancel(RequestId id);
   void Ask(Inquiry inquiry);
-  // Refuses new requests; returns at once. Drained becomes true when the last admitted request finished.
+  // Refuses new requests; returns at once. Drained becomes true when the last admitted request finished, and
+  // its KV is written where there is a lower tier.
   void Drain();
   bool drained() const;
   // Ends the thread after the step in flight. What still runs gets no further event.

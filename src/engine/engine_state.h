@@ -26,10 +26,12 @@
 #include "kv/slot_budget.h"
 #include "sched/fair_share.h"
 #include "sched/future_peak.h"
+#include "sched/load_or_recompute.h"
 #include "sched/places.h"
 #include "sched/step_plan.h"
 #include "sched/thrash.h"
 #include "sched/waiting_order.h"
+#include "tier/kv_store.h"
 
 namespace cachalot::engine {
 
@@ -84,6 +86,32 @@ struct Place {
   Nanos started{0};  // when the request began to run
 };
 
+// KV that comes from a lower tier into a request's first sequence.
+struct Loading {
+  struct Part {
+    tier::TransferId id;
+    uint64_t first = 0;  // of the load's blocks
+    uint64_t blocks = 0;
+  };
+  std::vector<kv::LoadCell> cells;  // by block, then by group
+  std::vector<Digest> keys;         // of the history's blocks, from its beginning
+  std::vector<uint32_t> groups;     // that the store has of each block of the load
+  uint64_t first = 0;               // logical block of the load's first
+  Nanos deadline{0};                // then it is late, and computed
+  uint64_t started = 0;             // blocks of it that are or were under way
+  uint64_t arrived = 0;
+  std::vector<Part> under_way;
+};
+
+// A history whose KV is to be written to lower tiers.
+struct Unwritten {
+  PrefixScope scope;
+  std::vector<TokenId> tokens;
+  std::vector<Digest> keys;    // of its whole blocks
+  uint64_t prompt_tokens = 0;  // of them
+  uint64_t done = 0;           // blocks
+};
+
 // A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
 // n, forked from the first.
 struct Request {
@@ -105,6 +133,9 @@ struct Request {
   Load load;
   Place place;
   uint64_t recomputes_to = 0;  // tokens of its history that it computes again, or had computed before
+
+  std::unique_ptr<Loading> loading;  // while its first sequence is being filled: it takes no part in steps
+  bool load_failed = false;          // once: it computes what it lacks
 
   // While it waits.
   std::vector<TokenId> history;            // of one that came back: what its first open choice has to have in the KV
@@ -221,6 +252,30 @@ struct Engine::State {
   // Makes room for the planned growth.
   void PreemptForGrowth();
   void Preempt(uint32_t index);
+  void Requeue(uint32_t index);
+
+  // tiers.cc
+  void BeginLoad(Request& request, Choice& choice);
+  sched::Decision WayOf(uint64_t prompt, uint64_t resident, uint64_t end, uint64_t bytes) const;
+  void PumpLoad(Request& request, std::span<const TokenId> tokens);
+  void PollStore();
+  void TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended);
+  void CopyIn(const Loading& loading, const Loading::Part& part, std::span<const std::byte> bytes);
+  void FailLoad(uint32_t index);
+  void AbandonLoad(Request& request);
+  // Leading tokens that could be loaded if nothing were resident.
+  uint64_t StoredTokens(const PrefixScope& scope, std::span<const TokenId> tokens) const;
+  std::optional<Nanos> NextDue() const;
+  void NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed);
+  void WriteBehind();
+  Status ClearStore();
+  void AddTierStats(TierStats* stats) const;
+  bool WriteSome(Unwritten& item, uint32_t* runs);
+  uint32_t GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const;
+  bool WriteRun(tier::KvRun run, std::span<const uint32_t> slots);
+  uint64_t BlocksOfRun(std::span<const uint32_t> groups) const;
+  tier::KvRun RunOf(std::span<const TokenId> tokens, std::span<const Digest> keys, uint64_t first,
+                    std::span<const uint32_t> groups) const;
 
   // step_time.cc
   // The step before this one took so long.
@@ -248,6 +303,7 @@ struct Engine::State {
   exec::Executor& executor;
   exec::DeviceMemory& memory;
   exec::Sampler& sampler;
+  tier::KvStore* const store;  // null: there is no lower tier
   const Digest identity;
   cost::StepCost step_cost;
   kv::KvManager kv;
@@ -271,7 +327,9 @@ struct Engine::State {
   bool turn_kept = false;       // then: as many run as may, or one whose turn it is found no room and nobody passes it
   std::vector<uint64_t> refused_arrivals;  // of those that found no room when all were tried last; one per tenant
   bool draining = false;
-  Nanos now{0};  // of the step
+  std::deque<Unwritten> unwritten;  // the oldest first
+  bool store_is_full = false;       // until something that is under way ends
+  Nanos now{0};                     // of the step
   EngineStats totals;
   Nanos ledger_at{0};                         // when totals.ledger was made
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs

@@ -45,6 +45,7 @@ PrefixProbe Engine::State::Probe(const GenerateRequest& asked) const {
     const std::span<const TokenId> hit = std::span(asked.prompt).first(found.tokens);
     const std::vector<Digest> keys = kv::BlockKeys(identity, asked.scope, kv.geometry().block_tokens, hit);
     if (!keys.empty()) probe.key = keys.back();
+    probe.disk_tokens = StoredTokens(asked.scope, std::span(asked.prompt).first(skippable));
   }
   return probe;
 }
@@ -63,6 +64,7 @@ Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
     case InquiryKind::kClear:
       pins.EndAll();
       answer.evicted_slots = kv.EvictAllIdle();
+      answer.cleared = ClearStore();
       admission_due = true;
       break;
   }

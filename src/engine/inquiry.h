@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/kv_ledger.h"
+#include "base/status.h"
 #include "engine/request.h"
 
 namespace cachalot::engine {
@@ -41,6 +42,7 @@ struct PrefixProbe {
   uint64_t prompt_tokens = 0;
   uint64_t hit_tokens = 0;      // that would not be computed
   uint64_t awaited_tokens = 0;  // that would not be once the running requests have come that far; >= hit_tokens
+  uint64_t disk_tokens = 0;     // leading ones that could be loaded from the disk tier if nothing were resident
   uint64_t public_tokens = 0;   // that everybody shares
   HitLimit limit = HitLimit::kNotResident;
   std::optional<Digest> key;  // of the last whole block that would be found: kv/identity.h
@@ -63,6 +65,7 @@ struct Answer {
   KvOverview overview;              // of kOverview; StepOutput::stats belongs to it
   std::vector<PrefixProbe> probes;  // of kProbe, one per request
   uint32_t evicted_slots = 0;       // of kClear
+  Status cleared;                   // of kClear: whether lower tiers are
 };
 
 }  // namespace cachalot::engine

@@ -33,8 +33,14 @@ void Engine::State::PreemptForGrowth() {
   }
 }
 
-// Its KV stays where it is until somebody needs the room; the request waits again, in its old place.
 void Engine::State::Preempt(uint32_t index) {
+  ++totals.preemptions;
+  Requeue(index);
+}
+
+// Its KV stays where it is until somebody needs the room; the request waits again, in its old place.
+void Engine::State::Requeue(uint32_t index) {
+  AbandonLoad(running[index]);
   Request request = std::move(running[index]);
   running.erase(running.begin() + index);
   for (Choice& choice : request.choices) {
@@ -45,7 +51,6 @@ void Engine::State::Preempt(uint32_t index) {
   request.promise.ShrinkTo(0);
   ++request.preemptions;
   admission_due = true;
-  ++totals.preemptions;
   Enqueue(std::move(request));
 }
 

@@ -42,6 +42,7 @@ void Engine::State::PlanRows() {
   runnable.clear();
   for (uint32_t r = 0; r < running.size(); ++r) {
     const Request& request = running[r];
+    if (request.loading != nullptr) continue;
     for (uint32_t c = 0; c < request.choices.size(); ++c) {
       const Choice& choice = request.choices[c];
       if (choice.finished || choice.sequence.value == 0) continue;

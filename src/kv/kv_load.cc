@@ -1,10 +1,16 @@
-// Blocks that come from a lower tier instead of being computed.
+// Blocks that go to a lower tier, and that come from one instead of being computed.
 #include <algorithm>
 
 #include "base/check.h"
 #include "kv/kv_state.h"
 
 namespace cachalot::kv {
+
+std::vector<uint32_t> KvManager::Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const {
+  std::vector<uint32_t> slots;
+  if (state_->index != nullptr) state_->index->List(scope, tokens, &slots);
+  return slots;
+}
 
 std::vector<LoadCell> KvManager::BeginLoad(SequenceId id, std::span<const TokenId> ids) {
   State& state = *state_;

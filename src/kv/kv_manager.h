@@ -136,6 +136,9 @@ class KvManager {
   SequenceId Hold(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
   // What is resident of these tokens, at most `limit`.
   PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
+  // Where the leading whole blocks of these tokens lie that the index knows: [block][group], kNoSlot where a group's
+  // part is not resident. Nobody counts it as a use. Valid until the next call that changes anything.
+  std::vector<uint32_t> Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const;
   // It was not filled yet, and its writer has not given it up.
   bool IsPending(const PendingBlock& block) const;
   // From now on `watch` says how much of its prompt is resident.

@@ -57,10 +57,11 @@ TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
         s.references[s.sequences[0].tables[0].slots.back().value] -= 1;
         s.sequences[0].tables[0].slots.pop_back();
       },
-      {"sequence 1 group 0 holds blocks 0 to 4; length 72, 0 reserved and window 0 call for 0 to 5"});
+      {"sequence 1 group 0 holds blocks 0 to 4; length 72, 0 reserved, 0 loading and window 0 call for 0 to 5"});
   // A block that has left the window by now.
-  ExpectViolations([](KvSnapshot& s) { s.sequences[0].length = 79; },
-                   {"sequence 1 group 1 holds blocks 2 to 5; length 79, 0 reserved and window 32 call for 3 to 5"});
+  ExpectViolations(
+      [](KvSnapshot& s) { s.sequences[0].length = 79; },
+      {"sequence 1 group 1 holds blocks 2 to 5; length 79, 0 reserved, 0 loading and window 32 call for 3 to 5"});
   // A block that the window still needs is gone.
   ExpectViolations(
       [](KvSnapshot& s) {
@@ -68,7 +69,7 @@ TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
         table.slots.erase(table.slots.begin());
         ++table.first_block;
       },
-      {"sequence 1 group 1 holds blocks 3 to 5; length 72, 0 reserved and window 32 call for 2 to 5"});
+      {"sequence 1 group 1 holds blocks 3 to 5; length 72, 0 reserved, 0 loading and window 32 call for 2 to 5"});
   ExpectViolations([](KvSnapshot& s) { s.sequences[1].tables.pop_back(); }, {"sequence 2 has 1 page tables for 2"});
   ExpectViolations([](KvSnapshot& s) { s.sequences[1].tables[0].slots[0] = SlotId(99); }, {"names slot 99 of 24"});
 }
@@ -84,6 +85,8 @@ TEST(Violations, FindSlotsWithTwoContents) {
 
 TEST(Violations, FindASharedBlockThatIsAboutToBeWritten) {
   ExpectViolations([](KvSnapshot& s) { s.sequences[0].reserved_tokens = 1, s.references[4] = 2; },
+                   {"is about to write slot"});
+  ExpectViolations([](KvSnapshot& s) { s.sequences[0].loading_tokens = 1, s.references[4] = 2; },
                    {"is about to write slot"});
 }
 

@@ -119,6 +119,16 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
   return match;
 }
 
+void PrefixIndex::List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots) {
+  const uint64_t block_tokens = geometry_.block_tokens;
+  PrefixNode* node = &root();
+  for (uint64_t block = 0; (block + 1) * block_tokens <= tokens.size(); ++block) {
+    node = tree_.Find(*node, KeyOf(scope, block, tokens.subspan(block * block_tokens, block_tokens)));
+    if (node == nullptr) return;
+    slots->insert(slots->end(), node->slots, node->slots + geometry_.windows.size());
+  }
+}
+
 void PrefixIndex::FindPartial(PrefixNode& node, const PrefixKey& rest, const Reach& now, const Reach& later,
                               PrefixMatch* match) {
   const uint64_t blocks = node.end_block(), done = blocks * geometry_.block_tokens;

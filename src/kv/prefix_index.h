@@ -65,6 +65,8 @@ class PrefixIndex {
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.
   PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
+  // Appends the slots of the leading whole blocks that have a node: one per group.
+  void List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots);
   // Begins to keep `watch`.
   void Watch(PrefixWatch& watch);
   // A request comes in, for which this was found; until EndVisit it is named with what it seals. Touch speaks of the

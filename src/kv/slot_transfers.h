@@ -68,8 +68,8 @@ class SlotTransfers {
   uint32_t deferred_ = 0;
 };
 
-// One line per broken invariant; empty when all hold. `free_list` and `references`, by slot, are the pool's: exactly the
-// slots that are free here are on its list, and none that is released here has references.
+// One line per broken invariant; empty when all hold. `free_list` and `references`, by slot, are the pool's: exactly
+// the slots that are free here are on its list, and none that is released here has references.
 std::vector<std::string> Violations(const SlotTransfers& transfers, std::span<const SlotId> free_list,
                                     std::span<const uint32_t> references);
 

@@ -39,6 +39,20 @@ void WriteEach(JsonWriter& w, const std::array<std::string_view, N>& names, cons
   for (size_t i = 0; i < N; ++i) w.Key(names[i]).UInt(values[i]);
 }
 
+void WriteTiers(JsonWriter& w, const engine::TierStats& tiers) {
+  w.Key("disk").BeginObject();
+  w.Key("blocks").UInt(tiers.blocks);
+  w.Key("live_bytes").UInt(tiers.live_bytes);
+  w.Key("occupied_bytes").UInt(tiers.occupied_bytes);
+  w.Key("loaded_tokens").UInt(tiers.loaded_tokens);
+  w.Key("loaded_bytes").UInt(tiers.loaded_bytes);
+  w.Key("stored_bytes").UInt(tiers.stored_bytes);
+  w.Key("failed_loads").UInt(tiers.failed_loads);
+  w.Key("failed_stores").UInt(tiers.failed_stores);
+  w.Key("degraded").Bool(tiers.degraded);
+  w.EndObject();
+}
+
 HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStats& stats) {
   HttpResponse response;
   JsonWriter w(&response.body);
@@ -84,7 +98,9 @@ HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStat
   w.Key("pins_refused").UInt(stats.pins_refused);
   w.Key("preemptions").UInt(stats.preemptions);
   w.Key("tokens_recomputed").UInt(stats.tokens_recomputed);
-  w.EndObject().EndObject();
+  w.EndObject();
+  WriteTiers(w, stats.tiers);
+  w.EndObject();
   return response;
 }
 
@@ -98,6 +114,7 @@ HttpResponse ProbePage(const std::vector<engine::PrefixProbe>& probes) {
     w.Key("prompt_tokens").UInt(probe.prompt_tokens);
     w.Key("hit_tokens").UInt(probe.hit_tokens);
     w.Key("awaited_tokens").UInt(probe.awaited_tokens);
+    w.Key("disk_tokens").UInt(probe.disk_tokens);
     w.Key("public_tokens").UInt(probe.public_tokens);
     w.Key("key");
     if (probe.key) {
@@ -113,9 +130,12 @@ HttpResponse ProbePage(const std::vector<engine::PrefixProbe>& probes) {
   return response;
 }
 
-HttpResponse ClearPage(uint32_t evicted_slots) {
+HttpResponse ClearPage(const engine::Answer& answer) {
+  if (!answer.cleared.ok()) {
+    return ErrorResponse(ServerFault("the hot pool is cleared, the disk tier is not: " + answer.cleared.message()));
+  }
   HttpResponse response;
-  JsonWriter(&response.body).BeginObject().Key("evicted_slots").UInt(evicted_slots).EndObject();
+  JsonWriter(&response.body).BeginObject().Key("evicted_slots").UInt(answer.evicted_slots).EndObject();
   return response;
 }
 
@@ -125,7 +145,7 @@ HttpResponse PageOf(const engine::Answer& answer, const engine::EngineStats& sta
     case engine::InquiryKind::kProbe: return ProbePage(answer.probes);
     case engine::InquiryKind::kClear: break;
   }
-  return ClearPage(answer.evicted_slots);
+  return ClearPage(answer);
 }
 
 // The salt of the tenant that the body names, if it names one.

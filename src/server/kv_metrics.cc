@@ -42,6 +42,18 @@ void AddThrash(const engine::EngineStats& seen, const engine::EngineStats& stats
   metrics->Set(Gauge::kKvTakenSlotsLimit, static_cast<double>(stats.taken_slots_limit));
 }
 
+void AddTiers(const engine::TierStats& seen, const engine::TierStats& now, Metrics* metrics) {
+  metrics->Add(Counter::kTokensLoaded, now.loaded_tokens - seen.loaded_tokens);
+  metrics->Add(Counter::kLoadsFailed, now.failed_loads - seen.failed_loads);
+  metrics->Add(Counter::kStoresFailed, now.failed_stores - seen.failed_stores);
+  metrics->Add(Counter::kTierBytes, now.loaded_bytes - seen.loaded_bytes, "up");
+  metrics->Add(Counter::kTierBytes, now.stored_bytes - seen.stored_bytes, "down");
+  metrics->Set(Gauge::kDiskBlocks, static_cast<double>(now.blocks));
+  metrics->Set(Gauge::kDiskLiveBytes, static_cast<double>(now.live_bytes));
+  metrics->Set(Gauge::kDiskOccupiedBytes, static_cast<double>(now.occupied_bytes));
+  metrics->Set(Gauge::kDiskDegraded, now.degraded ? 1 : 0);
+}
+
 }  // namespace
 
 void AddKvMetrics(const engine::EngineStats& seen, const engine::EngineStats& stats, Metrics* metrics) {
@@ -56,6 +68,7 @@ void AddKvMetrics(const engine::EngineStats& seen, const engine::EngineStats& st
   }
   metrics->Set(Gauge::kKvSharedBytes, static_cast<double>(stats.ledger.shared_bytes));
   AddThrash(seen, stats, metrics);
+  AddTiers(seen.tiers, stats.tiers, metrics);
 }
 
 }  // namespace cachalot::server

@@ -483,7 +483,7 @@ TEST_F(ServerTest, TheAdminsQuestionsReachTheEngine) {
   ASSERT_EQ(probe["prompts"].size(), 2u);
   EXPECT_FALSE(probe["prompts"][0]["reason"].get<std::string>().empty());
   probe["prompts"][0].erase("reason");
-  EXPECT_EQ(probe["prompts"][0], json::parse(R"({"prompt_tokens":4,"hit_tokens":3,"awaited_tokens":3,
+  EXPECT_EQ(probe["prompts"][0], json::parse(R"({"prompt_tokens":4,"hit_tokens":3,"awaited_tokens":3,"disk_tokens":0,
       "public_tokens":3,"key":null,"limit":"last_token"})"));
   EXPECT_EQ(post("/v1/kv/probe", R"({"messages":[{"role":"user","content":"hi"}],"cache_salt":"s"})").status, 200);
   const json scored = json::parse(post("/v1/kv/probe", R"({"prompt":"ab","echo":true,"logprobs":0})").body);

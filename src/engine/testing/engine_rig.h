@@ -30,7 +30,9 @@ enum class Device { kCpu, kSimLink };
 class Rig {
  public:
   explicit Rig(EngineOptions options = {}, exec::FakeOptions model = {}, uint32_t slots = 256,
-               Device device = Device::kCpu, std::unique_ptr<kv::EvictionPolicy> policy = nullptr) {
+               Device device = Device::kCpu, std::unique_ptr<kv::EvictionPolicy> policy = nullptr,
+               const ModelFacts& facts = {}, ManualClock* clock = nullptr)
+      : clock_(clock == nullptr ? own_clock_ : *clock) {
     const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
     auto memory = device == Device::kCpu
                       ? exec::MakeCpuMemory(slot_bytes, slots)
@@ -38,8 +40,8 @@ class Rig {
     memory_ = std::move(memory).value();
     executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_);
     engine_ = policy == nullptr
-                  ? std::make_unique<Engine>(options, *executor_, *memory_, sampler_)
-                  : std::make_unique<Engine>(options, *executor_, *memory_, sampler_, ModelFacts{}, std::move(policy));
+                  ? std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts)
+                  : std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts, std::move(policy));
   }
 
   StepOutput Step(StepInput input = {}) {
@@ -72,6 +74,10 @@ class Rig {
   void RunToEnd() {
     while (!engine_->idle()) Step();
   }
+  // As when the server is drained.
+  void WriteAll() {
+    while (engine_->writes_pending()) Step();
+  }
 
   Engine& engine() { return *engine_; }
   exec::FakeExecutor& executor() { return *executor_; }
@@ -81,7 +87,8 @@ class Rig {
   std::map<std::pair<RequestId, uint32_t>, FinishEvent> finishes;
 
  private:
-  ManualClock clock_;
+  ManualClock own_clock_;
+  ManualClock& clock_;
   std::unique_ptr<exec::DeviceMemory> memory_;
   std::unique_ptr<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();

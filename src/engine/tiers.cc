@@ -1,0 +1,313 @@
+// KV below the hot pool: what a request gets from there instead of computing it, and what is written there behind those
+// that ended.
+#include <algorithm>
+#include <bit>
+
+#include "engine/engine_state.h"
+#include "kv/identity.h"
+#include "kv/load_plan.h"
+#include "sched/load_or_recompute.h"
+#include "tier/kv_store.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr uint32_t kRunsPerStep = 4;     // that are copied out, so that a step stays short
+constexpr size_t kMostUnwritten = 4096;  // histories; of more the oldest are not written
+
+uint64_t BytesOf(std::span<const uint32_t> groups, uint64_t slot_bytes) {
+  uint64_t slots = 0;
+  for (const uint32_t mask : groups) slots += static_cast<uint64_t>(std::popcount(mask));
+  return slots * slot_bytes;
+}
+
+// How long a load may take before computing begins: as long as that would take, and a little longer.
+Nanos PatienceFor(const std::optional<sched::ResumeEstimate>& recompute) {
+  constexpr double kLeastSeconds = 0.25, kMostSeconds = 30, kShare = 1.2;
+  const double seconds = recompute ? kShare * recompute->ttft_seconds : kMostSeconds;
+  return Nanos(static_cast<Nanos::rep>(std::clamp(seconds, kLeastSeconds, kMostSeconds) * 1e9));
+}
+
+}  // namespace
+
+// Leading blocks of `groups` that one run takes: as many as fit, at least one.
+uint64_t Engine::State::BlocksOfRun(std::span<const uint32_t> groups) const {
+  uint64_t blocks = 1;
+  while (blocks < groups.size() && BytesOf(groups.first(blocks + 1), memory.slot_bytes()) <= store->run_bytes()) {
+    ++blocks;
+  }
+  return blocks;
+}
+
+tier::KvRun Engine::State::RunOf(std::span<const TokenId> tokens, std::span<const Digest> keys, uint64_t first,
+                                 std::span<const uint32_t> groups) const {
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  tier::KvRun run{.identity = identity, .first_position = first * block_tokens};
+  if (first > 0) run.parent = keys[first - 1];
+  for (size_t i = 0; i < groups.size(); ++i) run.blocks.push_back({keys[first + i], block_tokens, groups[i]});
+  const std::span<const TokenId> own = tokens.subspan(first * block_tokens, groups.size() * block_tokens);
+  run.tokens.assign(own.begin(), own.end());
+  return run;
+}
+
+// What lower tiers have of the prompt beyond what its sequence has begun with comes from there, if that is sooner.
+void Engine::State::BeginLoad(Request& request, Choice& choice) {
+  const uint64_t block_tokens = kv.geometry().block_tokens, resident = kv.Length(choice.sequence);
+  if (store == nullptr || !options.prefix_cache || request.load_failed || resident % block_tokens != 0) return;
+  const std::span<const TokenId> tokens = HistoryOf(request, choice);
+  const uint64_t blocks = SkippableOf(request, choice) / block_tokens, first = resident / block_tokens;
+  if (blocks <= first) return;
+  std::vector<Digest> keys =
+      kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens.first(blocks * block_tokens));
+  std::vector<uint32_t> groups = store->Match(identity, std::span(keys).subspan(first));
+  const uint64_t end = kv::LoadableTokens(kv.geometry(), first, groups);
+  if (end == 0) return;
+  groups.resize(end / block_tokens - first);
+  const sched::Decision decision = WayOf(tokens.size(), resident, end, BytesOf(groups, memory.slot_bytes()));
+  const auto& load = decision.estimates[static_cast<size_t>(sched::ResumeWay::kLoad)];
+  const auto& recompute = decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)];
+  if (!load || (recompute && recompute->cost_seconds <= load->cost_seconds)) return;
+
+  std::vector<kv::LoadCell> cells = kv.BeginLoad(choice.sequence, tokens.subspan(resident, end - resident));
+  if (cells.empty()) return;
+  std::ranges::stable_sort(cells, {}, &kv::LoadCell::block);  // by group where the block is the same
+  request.loading = std::make_unique<Loading>(Loading{.cells = std::move(cells),
+                                                      .keys = std::move(keys),
+                                                      .groups = std::move(groups),
+                                                      .first = first,
+                                                      .deadline = now + PatienceFor(recompute)});
+  PumpLoad(request, tokens);
+}
+
+sched::Decision Engine::State::WayOf(uint64_t prompt, uint64_t resident, uint64_t end, uint64_t bytes) const {
+  sched::ResumeView view{.prompt_tokens = prompt,
+                         .hot_tokens = resident,
+                         .block_tokens = kv.geometry().block_tokens,
+                         .step_rows = step_tokens_limit(),
+                         .running = RunningSequences()};
+  view.spans.push_back({.tier = TierId::kDisk, .tokens = end - resident, .full_bytes = bytes});
+  view.links[TierIndex(TierId::kDisk)] = {store->load_rate(now), store->queued_load_bytes()};
+  return sched::ChooseResume(view, work_shape, step_cost);
+}
+
+// Starts as much of the load as may be under way.
+void Engine::State::PumpLoad(Request& request, std::span<const TokenId> tokens) {
+  Loading& loading = *request.loading;
+  while (loading.started < loading.groups.size()) {
+    const std::span<const uint32_t> left = std::span(loading.groups).subspan(loading.started);
+    const std::span<const uint32_t> groups = left.first(BlocksOfRun(left));
+    const Result<tier::TransferId> id =
+        store->Load(RunOf(tokens, loading.keys, loading.first + loading.started, groups),
+                    BytesOf(groups, memory.slot_bytes()), loading.deadline);
+    if (!id.ok()) return;
+    loading.under_way.push_back({*id, loading.started, groups.size()});
+    loading.started += groups.size();
+  }
+}
+
+void Engine::State::PollStore() {
+  if (store == nullptr) return;
+  for (tier::KvStore::Ended& ended : store->Poll(now)) {
+    store_is_full = false;
+    if (!ended.load) continue;
+    for (size_t i = 0; i < running.size(); ++i) {
+      if (running[i].loading == nullptr) continue;
+      std::vector<Loading::Part>& parts = running[i].loading->under_way;
+      const auto part = std::ranges::find(parts, ended.id, &Loading::Part::id);
+      if (part == parts.end()) continue;
+      const Loading::Part arrived = *part;
+      parts.erase(part);
+      TakeLoaded(static_cast<uint32_t>(i), arrived, ended);
+      break;
+    }
+  }
+  for (size_t i = running.size(); i > 0; --i) {
+    Request& request = running[i - 1];
+    if (request.loading == nullptr) continue;
+    PumpLoad(request, HistoryOf(request, request.first_open()));
+    const bool started = !request.loading->under_way.empty();
+    if (!started && now >= request.loading->deadline) FailLoad(static_cast<uint32_t>(i - 1));
+  }
+}
+
+void Engine::State::TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended) {
+  Request& request = running[index];
+  Loading& loading = *request.loading;
+  const bool whole =
+      ended.outcomes.size() == part.blocks &&
+      std::ranges::count(ended.outcomes, tier::ReadOutcome::kRead) == static_cast<ptrdiff_t>(part.blocks);
+  if (!whole) return FailLoad(index);
+  CopyIn(loading, part, ended.bytes.bytes());
+  loading.arrived += part.blocks;
+  if (loading.arrived < loading.groups.size()) return;
+  const Choice& choice = request.first_open();
+  const uint64_t before = kv.Length(choice.sequence);
+  kv.EndLoad(choice.sequence);
+  const uint64_t length = kv.Length(choice.sequence);
+  request.loading.reset();
+  totals.tiers.loaded_tokens += length - before;
+  if (request.preemptions == 0 && !request.forked) {
+    request.cached_tokens = static_cast<uint32_t>(length);
+    totals.prompt_tokens_cached += length - before;
+    SampleHit(request, length);
+  }
+}
+
+// What its sequence will see of the part's blocks goes to its slots.
+void Engine::State::CopyIn(const Loading& loading, const Loading::Part& part, std::span<const std::byte> bytes) {
+  std::optional<exec::CopyTicket> last;
+  auto cell = std::ranges::lower_bound(loading.cells, static_cast<uint32_t>(loading.first + part.first), {},
+                                       &kv::LoadCell::block);
+  for (uint64_t i = part.first; i < part.first + part.blocks; ++i) {
+    for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
+      if ((loading.groups[i] >> group & 1) == 0) continue;
+      const std::span<const std::byte> slot = bytes.first(memory.slot_bytes());
+      bytes = bytes.subspan(memory.slot_bytes());
+      if (cell == loading.cells.end() || cell->block != loading.first + i || cell->group != group) continue;
+      last = memory.CopyIn(slot, cell->slot);
+      ++cell;
+    }
+  }
+  if (last) memory.Wait(*last);  // copies are done in the order given
+}
+
+// The request waits again, in its old place, and computes next time.
+void Engine::State::FailLoad(uint32_t index) {
+  running[index].load_failed = true;
+  ++totals.tiers.failed_loads;
+  Requeue(index);
+}
+
+// Nothing of it comes to its slots any more.
+void Engine::State::AbandonLoad(Request& request) {
+  if (request.loading == nullptr) return;
+  for (const Loading::Part& part : request.loading->under_way) store->Cancel(part.id);
+  request.loading.reset();
+}
+
+uint64_t Engine::State::StoredTokens(const PrefixScope& scope, std::span<const TokenId> tokens) const {
+  if (store == nullptr || !options.prefix_cache) return 0;
+  const std::vector<Digest> keys = kv::BlockKeys(identity, scope, kv.geometry().block_tokens, tokens);
+  return kv::LoadableTokens(kv.geometry(), 0, store->Match(identity, keys));
+}
+
+// Waits for the disk: what it says holds over restarts.
+Status Engine::State::ClearStore() {
+  if (store == nullptr) return OkStatus();
+  unwritten.clear();
+  return store->Clear();
+}
+
+void Engine::State::AddTierStats(TierStats* stats) const {
+  const tier::KvStoreStats& s = store->stats();
+  stats->failed_stores = s.failed_stores;
+  stats->loaded_bytes = s.loaded_bytes;
+  stats->stored_bytes = s.stored_bytes;
+  stats->blocks = s.disk.live_blocks;
+  stats->live_bytes = s.disk.live_bytes;
+  stats->occupied_bytes = s.disk.occupied_bytes;
+  stats->degraded = !s.health.ok();
+}
+
+std::optional<Nanos> Engine::State::NextDue() const {
+  std::optional<Nanos> due = NextRetentionEnd();
+  if (store == nullptr) return due;
+  const auto sooner = [&](Nanos moment) { due = due ? std::min(*due, moment) : moment; };
+  if (!unwritten.empty() && !store_is_full) sooner(now);
+  if (const std::optional<Nanos> wake = store->WakeAt()) sooner(*wake);
+  for (const Request& request : running) {
+    if (request.loading != nullptr) sooner(request.loading->deadline);
+  }
+  return due;
+}
+
+// The history that a sequence leaves behind is written by and by.
+void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed) {
+  if (store == nullptr || !options.prefix_cache || computed < kv.geometry().block_tokens) return;
+  const RetentionHints hints = HintsOf(request.asked);
+  if (hints.scrub || hints.ttl != Nanos::max()) return;  // it is to be gone some day, from everywhere
+  if (unwritten.size() == kMostUnwritten) unwritten.pop_front();
+  const std::span<const TokenId> tokens = HistoryOf(request, choice).first(computed);
+  unwritten.push_back({request.asked.scope,
+                       {tokens.begin(), tokens.end()},
+                       kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens),
+                       std::min<uint64_t>(request.asked.prompt.size(), computed)});
+}
+
+void Engine::State::WriteBehind() {
+  if (store == nullptr) return;
+  if (!store->stats().health.ok()) unwritten.clear();  // what is not written now is computed again later
+  for (uint32_t runs = kRunsPerStep; runs > 0 && !unwritten.empty() && !store_is_full;) {
+    if (WriteSome(unwritten.front(), &runs)) unwritten.pop_front();
+  }
+}
+
+// What is resident of it and not in the store. False: there is more.
+bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
+  const size_t group_count = kv.geometry().windows.size();
+  const std::vector<uint32_t> slots = kv.Listed(item.scope, item.tokens);
+  const uint64_t blocks = slots.size() / group_count;
+  std::vector<uint32_t> groups;  // of the run's blocks
+  while (item.done<blocks&& * runs> 0) {
+    groups.clear();
+    for (uint64_t block = item.done; block < blocks; ++block) {
+      const uint32_t wanted = GroupsToWrite(item, block, std::span(slots).subspan(block * group_count, group_count));
+      const uint32_t stored = store->GroupsOf(identity, item.keys[block]);
+      if ((stored & ~wanted) != 0 || stored == wanted) break;  // the new record takes the place of the old
+      groups.push_back(wanted);
+    }
+    if (groups.empty()) {
+      ++item.done;
+      continue;
+    }
+    groups.resize(BlocksOfRun(groups));
+    const std::span<const uint32_t> from = std::span(slots).subspan(item.done * group_count);
+    if (!WriteRun(RunOf(item.tokens, item.keys, item.done, groups), from)) {
+      store_is_full = store->stats().transfers > 0;
+      return !store_is_full;  // with nothing under way it will never fit
+    }
+    item.done += groups.size();
+    --*runs;
+  }
+  return item.done >= blocks;
+}
+
+// Those resident parts of a block from which somebody may go on: all of full attention, and of a window what is seen
+// from the end of the prompt or of the history, or from the last whole block before.
+uint32_t Engine::State::GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const {
+  const kv::KvGeometry& geometry = kv.geometry();
+  uint32_t groups = 0;
+  for (uint32_t group = 0; group < slots.size(); ++group) {
+    const auto seen_from = [&](uint64_t end) {
+      const uint64_t first = (end - 1) / geometry.block_tokens * geometry.block_tokens;
+      return block >= kv::FirstBlockKept(geometry.windows[group], first, geometry.block_tokens) &&
+             block * geometry.block_tokens < end;
+    };
+    if (geometry.windows[group] == 0 && slots[group] == kv::kNoSlot) return 0;
+    const bool wanted = seen_from(item.prompt_tokens) || seen_from(item.tokens.size());
+    if (wanted && slots[group] != kv::kNoSlot) groups |= 1u << group;
+  }
+  return groups;
+}
+
+// `slots`: of the run's blocks, [block][group]. False: there is no room for it now.
+bool Engine::State::WriteRun(tier::KvRun run, std::span<const uint32_t> slots) {
+  const size_t group_count = kv.geometry().windows.size();
+  uint64_t bytes = 0;
+  for (const tier::KvRunBlock& block : run.blocks) bytes += BytesOf({&block.groups, 1}, memory.slot_bytes());
+  std::optional<tier::Staging> staging = store->TakeStaging(bytes);
+  if (!staging) return false;
+  std::span<std::byte> left = staging->bytes();
+  std::optional<exec::CopyTicket> last;
+  for (size_t block = 0; block < run.blocks.size(); ++block) {
+    for (uint32_t group = 0; group < group_count; ++group) {
+      if ((run.blocks[block].groups >> group & 1) == 0) continue;
+      last = memory.CopyOut(SlotId(slots[block * group_count + group]), left.first(memory.slot_bytes()));
+      left = left.subspan(memory.slot_bytes());
+    }
+  }
+  if (last) memory.Wait(*last);  // copies are done in the order given
+  return store->Store(std::move(run), std::move(*staging)).ok();
+}
+
+}  // namespace cachalot::engine

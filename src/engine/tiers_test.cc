@@ -1,0 +1,229 @@
+#include <gtest/gtest.h>
+
+#include "engine/testing/tiered_rig.h"
+
+namespace cachalot::engine {
+namespace {
+
+// Computing is slow, so that loading is worth it.
+EngineOptions Options() { return {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}; }
+
+exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
+
+struct Case {
+  const char* name;
+  Device device;
+  exec::FakeOptions model;
+};
+class Tiers : public testing::TestWithParam<Case> {
+ protected:
+  TieredRig::Options With() const {
+    return {.engine = Options(), .model = GetParam().model, .device = GetParam().device};
+  }
+
+  static uint64_t Loaded(TieredRig& tiered) { return tiered.rig().Step().stats.tiers.loaded_tokens; }
+
+  // Asks, and expects the answer that the request gets alone.
+  static uint32_t Ask(TieredRig& tiered, GenerateRequest request) {
+    tiered.rig().Arrive(request);
+    tiered.rig().RunToEnd();
+    const std::pair key(request.id, 0u);
+    EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
+    return tiered.rig().finishes.at(key).cached_tokens;
+  }
+};
+
+TEST_P(Tiers, WhatARestartForgetsIsOnDisk) {
+  TieredRig tiered(With());
+  GenerateRequest request = Request(1, Tokens(200, 1), 40);
+  EXPECT_EQ(Ask(tiered, request), 0u);
+  tiered.Restart();
+  const std::vector<TokenId> answer = Expected(tiered.rig().executor(), request, 0);
+  request.prompt.insert(request.prompt.end(), answer.begin(), answer.end());
+  request.prompt.push_back(7);
+  EXPECT_EQ(Ask(tiered, request), 224u) << "all whole blocks of which the KV had been computed";
+  EXPECT_EQ(Loaded(tiered), 224u);
+}
+
+TEST_P(Tiers, WhatThePoolHadNoRoomForComesBack) {
+  TieredRig::Options options = With();
+  options.slots = 200;
+  TieredRig tiered(options);
+  for (uint64_t i = 1; i <= 12; ++i) Ask(tiered, Request(i, Tokens(400, i), 8));
+  tiered.rig().WriteAll();
+  uint64_t cached = 0;
+  for (uint64_t i = 1; i <= 12; ++i) cached += Ask(tiered, Request(100 + i, Tokens(400, i), 8));
+  EXPECT_GE(cached, 12 * 384u);
+  EXPECT_GT(Loaded(tiered), 8 * 384u);
+}
+
+TEST_P(Tiers, OtherTenantsFindNothingThere) {
+  TieredRig tiered(With());
+  GenerateRequest request = Request(1, Tokens(200, 1), 4);
+  request.scope.salt = {1, 2};
+  Ask(tiered, request);
+  tiered.Restart();
+  request.scope.salt = {1, 3};
+  EXPECT_EQ(Ask(tiered, request), 0u);
+  request.id = RequestId(2);
+  request.scope.salt = {1, 2};
+  EXPECT_EQ(Ask(tiered, request), 192u);
+}
+
+TEST_P(Tiers, WhatIsToBeGoneSomeDayIsNotWritten) {
+  TieredRig tiered(With());
+  GenerateRequest request = Request(1, Tokens(200, 1), 4);
+  request.retention.ttl = Nanos(1'000'000'000);
+  Ask(tiered, request);
+  request = Request(2, Tokens(200, 2), 4);
+  request.retention.scrub = true;
+  Ask(tiered, request);
+  tiered.rig().WriteAll();
+  EXPECT_EQ(tiered.store().stats().stored_bytes, 0u);
+}
+
+TEST_P(Tiers, WhatIsClearedStaysSoOverRestarts) {
+  TieredRig tiered(With());
+  const GenerateRequest request = Request(1, Tokens(200, 1), 4);
+  Ask(tiered, request);
+  StepInput input;
+  input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
+  EXPECT_TRUE(tiered.rig().Step(std::move(input)).answers.front().cleared.ok());
+  tiered.Crash(Unsynced::kLost);
+  EXPECT_EQ(Ask(tiered, request), 0u);
+}
+
+TEST_P(Tiers, DamageIsAMissAndNeverAnotherAnswer) {
+  for (uint64_t bit = 0; bit < 40; ++bit) {
+    TieredRig tiered(With());
+    const GenerateRequest request = Request(1, Tokens(200, 1), 4);
+    Ask(tiered, request);
+    tiered.Restart();
+    tiered.FlipBits(bit * 977 * 8 + bit % 8);
+    const uint32_t cached = Ask(tiered, request);
+    EXPECT_EQ(cached, Loaded(tiered));
+  }
+}
+
+TEST_P(Tiers, AFileThatCannotBeReadIsAMiss) {
+  TieredRig tiered(With());
+  const GenerateRequest request = Request(1, Tokens(200, 1), 4);
+  Ask(tiered, request);
+  tiered.Restart();
+  tiered.files().Fail({.op = FileOp::kRead, .onwards = true});
+  EXPECT_EQ(Ask(tiered, request), 0u);
+  EXPECT_GE(tiered.rig().Step().stats.tiers.failed_loads, 1u);
+}
+
+TEST_P(Tiers, ACancelWhileItLoadsLeavesNothing) {
+  for (int steps = 0; steps < 12; ++steps) {
+    TieredRig tiered(With());
+    const GenerateRequest request = Request(1, Tokens(300, 1), 4);
+    Ask(tiered, request);
+    tiered.Restart();
+    tiered.rig().Arrive(request);
+    for (int i = 0; i < steps; ++i) tiered.rig().Step();
+    tiered.rig().Cancel(request.id);
+    tiered.rig().RunToEnd();
+    tiered.rig().WriteAll();
+    const EngineStats stats = tiered.rig().Step().stats;
+    EXPECT_EQ(stats.in_use_slots(), 0u);
+    EXPECT_EQ(stats.promised_slots, 0u);
+    GenerateRequest again = request;
+    again.id = RequestId(2);
+    Ask(tiered, again);
+  }
+}
+
+TEST_P(Tiers, ThoseWhoShareAPromptWaitForOneLoad) {
+  TieredRig tiered(With());
+  const GenerateRequest request = Request(1, Tokens(300, 1), 4);
+  Ask(tiered, request);
+  tiered.Restart();
+  StepInput input;
+  for (uint64_t i = 1; i <= 4; ++i) {
+    input.arrivals.push_back(request);
+    input.arrivals.back().id = RequestId(i);
+  }
+  tiered.rig().Step(std::move(input));
+  tiered.rig().RunToEnd();
+  EXPECT_EQ(Loaded(tiered), 288u);
+  for (uint64_t i = 1; i <= 4; ++i) {
+    EXPECT_EQ(tiered.rig().outputs[std::pair(RequestId(i), 0u)], Expected(tiered.rig().executor(), request, 0));
+  }
+}
+
+TEST_P(Tiers, AFullDiskStopsWritingAndNothingElse) {
+  TieredRig::Options options = With();
+  options.slots = 100;
+  TieredRig tiered(options);
+  tiered.files().Fail({.op = FileOp::kWrite, .onwards = true, .code = Code::kOverloaded});
+  for (uint64_t i = 1; i <= 10; ++i) Ask(tiered, Request(i, Tokens(300, i % 4), 8));
+  tiered.rig().WriteAll();
+  EXPECT_FALSE(tiered.store().stats().health.ok());
+}
+
+// Sessions beyond the pool, restarts, crashes, failing transfers and files that rot, all at once.
+TEST_P(Tiers, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
+  uint64_t loaded = 0, failed = 0, compared = 0;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    SplitMix64 random(seed);
+    TieredRig::Options options = With();
+    options.slots = 160;
+    options.disk_bytes = 4 << 20;
+    options.engine.admission = seed % 2 == 0 ? "expected" : "guaranteed";
+    options.engine.verify_hits = 0.05;
+    options.faults = {.seed = seed, .fail_share = 0.2, .hold_share = 0.1};
+    TieredRig tiered(options);
+    PromptMaker prompts(seed, 250);
+    std::map<RequestId, GenerateRequest> asked;
+    const auto compare = [&] {
+      for (const auto& [id, request] : asked) {
+        const auto finish = tiered.rig().finishes.find(std::pair(id, 0u));
+        if (finish == tiered.rig().finishes.end() || finish->second.reason == FinishReason::kCancelled) continue;
+        EXPECT_EQ(finish->second.reason, FinishReason::kLength) << finish->second.error.message();
+        EXPECT_EQ(tiered.rig().outputs[std::pair(id, 0u)], Expected(tiered.rig().executor(), request, 0));
+        ++compared;
+      }
+      asked.clear();
+    };
+    for (uint64_t step = 0, id = 0; step < 1200; ++step) {
+      StepInput input;
+      if (random.Below(6) == 0) {
+        GenerateRequest request = Request(++id, prompts.Next(), static_cast<uint32_t>(1 + random.Below(40)));
+        request.scope.salt.low = random.Below(2);
+        asked.emplace(request.id, request);
+        input.arrivals.push_back(std::move(request));
+      }
+      if (id > 0 && random.Below(30) == 0) input.cancels.push_back(RequestId(1 + random.Below(id)));
+      const StepOutput out = tiered.rig().Step(std::move(input));
+      for (const Rejection& rejection : out.rejections) asked.erase(rejection.id);
+      if (random.Below(150) != 0) continue;
+      const EngineStats stats = out.stats;
+      loaded += stats.tiers.loaded_tokens;
+      failed += stats.tiers.failed_loads;
+      if (random.Below(2) == 0) tiered.rig().RunToEnd();
+      compare();
+      if (random.Below(3) == 0) {
+        tiered.Restart();
+      } else {
+        tiered.Crash(random.Below(2) == 0 ? Unsynced::kMixed : Unsynced::kKept, random());
+      }
+      if (random.Below(4) == 0) tiered.FlipBits(random());
+    }
+    tiered.rig().RunToEnd();
+    compare();
+  }
+  EXPECT_GT(loaded, 500u);
+  EXPECT_GT(failed, 0u);
+  EXPECT_GT(compared, 200u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Tiers,
+                         testing::Values(Case{"Full", Device::kCpu, {}}, Case{"Sliding", Device::kCpu, Sliding()},
+                                         Case{"FullOverALink", Device::kSimLink, {}},
+                                         Case{"SlidingOverALink", Device::kSimLink, Sliding()}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace cachalot::engine

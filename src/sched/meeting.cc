@@ -1,0 +1,91 @@
+#include "sched/meeting.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace cachalot::sched {
+
+Meeting::Meeting(const MeetingView& view)
+    : block_tokens_(view.block_tokens),
+      first_block_(view.first_token / view.block_tokens),
+      end_block_(view.end_block),
+      first_read_(view.first_read),
+      front_token_(view.first_token),
+      low_block_(view.end_block) {
+  CACHALOT_CHECK(view.first_token <= end_block_ * block_tokens_ && first_read_.size() <= 32);
+  fates_.resize(end_block_ - first_block_);
+}
+
+uint64_t Meeting::FrontBlocks() const { return (front_token_ + chunk_rows_ + block_tokens_ - 1) / block_tokens_; }
+
+uint32_t Meeting::GroupsOf(uint64_t block) const {
+  uint32_t groups = 0;
+  for (size_t g = 0; g < first_read_.size(); ++g) groups |= block >= first_read_[g] ? uint32_t{1} << g : 0;
+  return groups;
+}
+
+std::vector<BlockLoad> Meeting::NextLoads(uint64_t most) {
+  std::vector<BlockLoad> loads;
+  while (!loader_stopped_ && low_block_ > FrontBlocks()) {
+    const BlockLoad load{.block = low_block_ - 1, .groups = GroupsOf(low_block_ - 1)};
+    if (load.groups != 0 && loads.size() >= most) break;
+    --low_block_;
+    At(load.block) = load.groups == 0 ? BlockFate::kLoaded : BlockFate::kLoading;
+    if (load.groups != 0) loads.push_back(load);
+  }
+  loading_ += loads.size();
+  return loads;
+}
+
+MeetingChunk Meeting::NextChunk(uint64_t most_rows) {
+  CACHALOT_CHECK(chunk_rows_ == 0);
+  MeetingChunk chunk{.first_token = front_token_};
+  if (front_token_ == low_block_ * block_tokens_) {
+    while (low_block_ < end_block_ && low_block_ * block_tokens_ - front_token_ < most_rows &&
+           At(low_block_) == BlockFate::kLoading) {
+      chunk.cancelled.push_back(low_block_);
+      At(low_block_++) = BlockFate::kOpen;
+    }
+    loading_ -= chunk.cancelled.size();
+    loader_stopped_ |= !chunk.cancelled.empty();  // should the chunk fail, its blocks are not loaded a second time
+  }
+  chunk.rows = chunk_rows_ = std::min(most_rows, low_block_ * block_tokens_ - front_token_);
+  return chunk;
+}
+
+void Meeting::Computed() {
+  front_token_ += chunk_rows_;
+  chunk_rows_ = 0;
+}
+
+void Meeting::NotComputed() { chunk_rows_ = 0; }
+
+bool Meeting::Loaded(uint64_t block) {
+  if (FateOf(block) != BlockFate::kLoading) return false;
+  At(block) = BlockFate::kLoaded;
+  --loading_;
+  return true;
+}
+
+LostBlocks Meeting::Failed(uint64_t block) {
+  LostBlocks lost;
+  if (FateOf(block) != BlockFate::kLoading) return lost;
+  for (; low_block_ <= block; ++low_block_) {
+    const bool loading = At(low_block_) == BlockFate::kLoading;
+    loading_ -= loading ? 1 : 0;
+    At(low_block_) = BlockFate::kOpen;
+    if (low_block_ == block || GroupsOf(low_block_) == 0) continue;
+    (loading ? lost.cancelled : lost.dropped).push_back(low_block_);
+  }
+  loader_stopped_ = true;
+  return lost;
+}
+
+BlockFate Meeting::FateOf(uint64_t block) const {
+  if (block < FrontBlocks()) return BlockFate::kFront;
+  if (block < low_block_ || block >= end_block_) return BlockFate::kOpen;
+  return fates_[block - first_block_];
+}
+
+}  // namespace cachalot::sched

@@ -1,0 +1,53 @@
+#include "sched/promotion.h"
+
+#include "base/check.h"
+
+namespace cachalot::sched {
+
+void Promotion::Enter(RequestId request, uint64_t bytes, Nanos since) {
+  const bool is_new = entries_.emplace(request, Entry{.bytes = bytes, .since = since}).second;
+  CACHALOT_CHECK(is_new);
+  waiting_.emplace(since, request);
+}
+
+std::vector<RequestId> Promotion::Admit() {
+  std::vector<RequestId> admitted;
+  while (!waiting_.empty()) {
+    const RequestId oldest = waiting_.begin()->second;
+    Entry& entry = entries_.at(oldest);
+    const bool fits = in_flight_bytes_ <= limit_bytes_ && entry.bytes <= limit_bytes_ - in_flight_bytes_;
+    if (!fits && in_flight_bytes_ > 0) break;
+    entry.in_flight = true;
+    in_flight_bytes_ += entry.bytes;
+    waiting_.erase(waiting_.begin());
+    admitted.push_back(oldest);
+  }
+  return admitted;
+}
+
+bool Promotion::Leave(RequestId request) {
+  const auto found = entries_.find(request);
+  if (found == entries_.end()) return false;
+  const Entry& entry = found->second;
+  if (entry.in_flight) {
+    in_flight_bytes_ -= entry.bytes;
+  } else {
+    waiting_.erase({entry.since, request});
+  }
+  entries_.erase(found);
+  return true;
+}
+
+LookAhead LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes, uint64_t lower_bytes) {
+  LookAhead ahead;
+  uint64_t sum = 0;
+  for (const uint64_t bytes : queued_bytes) {
+    if (__builtin_add_overflow(sum, bytes, &sum)) break;
+    if (sum <= hot_bytes) ++ahead.fetch;
+    if (sum > hot_bytes && sum - hot_bytes > lower_bytes) break;
+    ++ahead.keep;
+  }
+  return ahead;
+}
+
+}  // namespace cachalot::sched

@@ -1,0 +1,84 @@
+// WriteBehind decides what KV is worth on its way down: which idle blocks are written to the disk before there is need,
+// how fast, and what becomes of a block whose slot is needed.
+// Threads:   owned by the engine thread.
+// Ownership: none.
+// Invariant: deterministic. WriteBudget: in any span of time no more is written than its rate allows, one burst and the
+//            last write apart.
+// Cost:      O(1).
+//
+// All is weighed in seconds that somebody waits. A block that is used again with probability p saves p * (recompute -
+// load) by being in the tier; writing it takes the link for write_seconds, at a price per second.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+
+namespace cachalot::sched {
+
+struct ReuseView {
+  double probability = 0;        // that it is used again before it is forgotten
+  double recompute_seconds = 0;  // when it is in no tier
+  double load_seconds = 0;       // from the lower tier
+  double write_seconds = 0;      // to the lower tier; 0: it is there
+};
+
+// Whether to write it to a tier whose seconds of writing cost `price` seconds each.
+bool WorthWriting(const ReuseView& view, double price);
+
+// A token bucket.
+class WriteBudget {
+ public:
+  // No rate: no limit. A rate of 0: nothing is written. The bucket begins full.
+  WriteBudget(std::optional<uint64_t> bytes_per_second, uint64_t burst_bytes);
+
+  // Whether so many bytes may be written now; then they are charged. What exceeds the balance is paid for by waiting
+  // afterwards, so that large writes are not shut out.
+  bool Take(uint64_t bytes, Nanos now);
+
+ private:
+  const std::optional<uint64_t> bytes_per_second_;
+  const double burst_bytes_;
+  double balance_bytes_;
+  Nanos now_{0};
+};
+
+struct CleanView {
+  uint64_t evictable = 0;  // blocks
+  uint64_t clean = 0;      // of them: a lower tier has them
+  uint64_t copying = 0;    // of them: on their way there
+};
+
+// How many more to copy now so that at least `share` of the evictable blocks, from 0 to 1, can be evicted without
+// writing.
+uint64_t BlocksToClean(const CleanView& view, double share);
+
+enum class WayDown : uint8_t { kKeep = 0, kHandDown = 1, kDrop = 2 };
+inline constexpr std::array<std::string_view, 3> kWayDownNames = {"keep", "hand down", "drop"};
+
+// Room in a tier costs what is put out for it: nothing while there is plenty, all of it once the tier is full.
+// `occupancy` is the larger of the tier's own and the machine's memory pressure, from 0 to 1; `displaced_seconds` what
+// the loss of the least valuable block there costs.
+double RoomPrice(double occupancy, double displaced_seconds);
+
+struct DownView {
+  ReuseView reuse;
+  double hot_room = 0;       // RoomPrice of its slot in the hot pool
+  double lower_room = 0;     // and of its place in the lower tier
+  double write_price = 1;    // per second of writing
+  bool lower_exists = true;  // and takes writes now
+};
+
+struct DownCosts {
+  double keep = 0;
+  std::optional<double> hand_down;
+  double drop = 0;
+  WayDown least = WayDown::kKeep;  // of equals the one that moves less: keep, then drop
+};
+
+DownCosts ChooseWayDown(const DownView& view);
+
+}  // namespace cachalot::sched

@@ -1,0 +1,165 @@
+#include "tier/disk_index.h"
+
+#include <algorithm>
+
+#include "tier/disk_reclaim.h"
+
+namespace cachalot::tier {
+
+RecordPlace DiskIndex::PlaceOf(uint64_t segment, const Record& record) {
+  return {segment, record.offset, record.header_bytes, record.sequence};
+}
+
+uint32_t DiskIndex::IdentityNumber(const Digest& identity) {
+  const auto found = std::ranges::find(identities_, identity);
+  if (found != identities_.end()) return static_cast<uint32_t>(found - identities_.begin());
+  identities_.push_back(identity);
+  return static_cast<uint32_t>(identities_.size() - 1);
+}
+
+const DiskIndex::Record& DiskIndex::RecordOf(const Place& place) const {
+  const Segment& segment = segments_.at(place.segment);
+  return segment.records[segment.blocks[place.block].record];
+}
+
+void DiskIndex::Kill(const Place& place) {
+  Segment& segment = segments_.at(place.segment);
+  Block& block = segment.blocks[place.block];
+  block.live = false;
+  --segment.live_blocks;
+  live_bytes_ -= block.facts.bytes;
+}
+
+void DiskIndex::AddRecord(uint64_t segment_id, const FooterRecord& record, bool live, uint64_t now) {
+  const MutexLock lock(changing_);
+  Segment& segment = segments_[segment_id];
+  const auto record_index = static_cast<uint32_t>(segment.records.size());
+  segment.records.push_back({record.offset, record.header.sequence, static_cast<uint32_t>(HeaderBytes(record.header)),
+                             static_cast<uint32_t>(segment.blocks.size()), IdentityNumber(record.header.identity)});
+  for (const RecordBlock& block : record.header.blocks) {
+    const Place place{segment_id, static_cast<uint32_t>(segment.blocks.size())};
+    segment.blocks.push_back({block.key, {block.tokens, block.groups, block.bytes}, record_index, now, false, false});
+    ++physical_blocks_;
+    if (!live) continue;
+    const auto [at, added] = places_.try_emplace(block.key, place);
+    if (!added) {
+      if (RecordOf(at->second).sequence >= record.header.sequence) continue;
+      Kill(at->second);
+      at->second = place;
+    }
+    segment.blocks.back().live = true;
+    ++segment.live_blocks;
+    live_bytes_ += block.bytes;
+  }
+}
+
+std::optional<FoundBlock> DiskIndex::Find(const Digest& key) const {
+  const MutexLock lock(changing_);
+  const auto found = places_.find(key);
+  if (found == places_.end()) return std::nullopt;
+  const Record& record = RecordOf(found->second);
+  const Block& block = segments_.at(found->second.segment).blocks[found->second.block];
+  return FoundBlock{block.facts, PlaceOf(found->second.segment, record), found->second.block - record.first_block,
+                    identities_[record.identity]};
+}
+
+void DiskIndex::Drop(const Digest& key) {
+  const MutexLock lock(changing_);
+  const auto found = places_.find(key);
+  if (found == places_.end()) return;
+  Kill(found->second);
+  places_.erase(found);
+}
+
+void DiskIndex::DropBefore(const Digest& key, uint64_t sequence) {
+  const auto found = places_.find(key);
+  if (found != places_.end() && RecordOf(found->second).sequence < sequence) Drop(key);
+}
+
+void DiskIndex::Touch(const Digest& key, uint64_t now) {
+  const auto found = places_.find(key);
+  if (found == places_.end()) return;
+  Block& block = segments_.at(found->second.segment).blocks[found->second.block];
+  block.read = true;
+  block.last_use = now;
+}
+
+uint64_t DiskIndex::DropSegment(uint64_t segment_id) {
+  const MutexLock lock(changing_);
+  const auto segment = segments_.find(segment_id);
+  if (segment == segments_.end()) return 0;
+  const uint64_t live = segment->second.live_blocks;
+  for (uint32_t i = 0; i < segment->second.blocks.size(); ++i) {
+    const Block& block = segment->second.blocks[i];
+    if (!block.live) continue;
+    places_.erase(block.key);
+    Kill({segment_id, i});
+  }
+  return live;
+}
+
+void DiskIndex::ForgetSegment(uint64_t segment_id) {
+  DropSegment(segment_id);
+  const auto segment = segments_.find(segment_id);
+  if (segment == segments_.end()) return;
+  const MutexLock lock(changing_);
+  physical_blocks_ -= segment->second.blocks.size();
+  segments_.erase(segment);
+}
+
+uint64_t DiskIndex::LiveBlocksOf(uint64_t segment_id) const {
+  const auto segment = segments_.find(segment_id);
+  return segment == segments_.end() ? 0 : segment->second.live_blocks;
+}
+
+double DiskIndex::ValueOf(uint64_t segment_id, uint64_t now, uint64_t turnover_bytes) const {
+  const auto segment = segments_.find(segment_id);
+  double value = 0;
+  if (segment == segments_.end()) return value;
+  for (const Block& block : segment->second.blocks) {
+    if (block.live) value += tier::ValueOf({block.facts.bytes, block.last_use, block.read}, now, turnover_bytes);
+  }
+  return value;
+}
+
+std::vector<BlocksOfRecord> DiskIndex::ReadBlocks(uint64_t segment_id) const {
+  std::vector<BlocksOfRecord> out;
+  const auto segment = segments_.find(segment_id);
+  if (segment == segments_.end()) return out;
+  for (uint32_t i = 0; i < segment->second.blocks.size(); ++i) {
+    const Block& block = segment->second.blocks[i];
+    if (!block.live || !block.read) continue;
+    const Record& record = segment->second.records[block.record];
+    const RecordPlace place = PlaceOf(segment_id, record);
+    if (out.empty() || out.back().record != place) out.push_back({place, {}});
+    out.back().blocks.push_back(i - record.first_block);
+  }
+  return out;
+}
+
+void DiskIndex::ForEachLive(FunctionRef<void(uint64_t, const Digest&, const DiskBlock&)> call) const {
+  for (const auto& [id, segment] : segments_) {
+    for (const Block& block : segment.blocks) {
+      if (block.live) call(id, identities_[segment.records[block.record].identity], block.facts);
+    }
+  }
+}
+
+void DiskIndex::ForEachKey(FunctionRef<void(const Digest&, uint64_t)> call) const {
+  for (const auto& [id, segment] : segments_) {
+    for (const Block& block : segment.blocks) call(block.key, segment.records[block.record].sequence);
+  }
+}
+
+uint64_t DiskIndex::MemoryBytes() const {
+  constexpr uint64_t kNodeBytes = 32;  // links, hash and the allocator's own, per node
+  uint64_t bytes = places_.bucket_count() * sizeof(void*) + identities_.capacity() * sizeof(Digest);
+  bytes += places_.size() * (sizeof(Places::value_type) + kNodeBytes);
+  for (const auto& [id, segment] : segments_) {
+    bytes += sizeof(Segment) + 2 * kNodeBytes + segment.records.capacity() * sizeof(Record);
+    bytes += segment.blocks.capacity() * sizeof(Block);
+  }
+  return bytes;
+}
+
+}  // namespace cachalot::tier

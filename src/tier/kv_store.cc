@@ -1,0 +1,225 @@
+#include "tier/kv_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cost/tier_rates.h"
+
+namespace cachalot::tier {
+namespace {
+
+constexpr uint64_t kLeastStaging = uint64_t{16} << 20;
+constexpr uint64_t kStagedBlocks = 8;
+constexpr Nanos kPatience = std::chrono::seconds(10);  // with a Clear
+
+}  // namespace
+
+// Reads or writes a run, and brings along how the disk tier stood after it.
+class KvStore::Job : public TransferJob {
+ public:
+  Job(DiskTier& disk, KvRun run, uint64_t bytes) : disk_(disk), run_(std::move(run)), bytes_(bytes) {}
+
+  Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) final {
+    if (stop) return Unavailable("nobody waits for it");
+    Status status = Move(run_, staging.first(bytes_));
+    disk_stats_ = disk_.stats();
+    health_ = disk_.health();
+    return status;
+  }
+
+  void Tell(KvStoreStats* stats) const {
+    stats->disk = disk_stats_;
+    stats->health = health_;
+  }
+
+ protected:
+  virtual Status Move(const KvRun& run, std::span<std::byte> bytes) = 0;
+  DiskTier& disk_;
+
+ private:
+  const KvRun run_;
+  const uint64_t bytes_;
+  DiskTierStats disk_stats_;
+  Status health_;
+};
+
+class KvStore::LoadJob final : public Job {
+ public:
+  using Job::Job;
+  std::vector<ReadOutcome> TakeOutcomes() { return std::move(outcomes_); }
+
+ private:
+  Status Move(const KvRun& run, std::span<std::byte> bytes) override {
+    Result<std::vector<ReadOutcome>> outcomes = disk_.Read(run, bytes);
+    if (!outcomes.ok()) return outcomes.status();
+    outcomes_ = std::move(*outcomes);
+    return OkStatus();
+  }
+  std::vector<ReadOutcome> outcomes_;
+};
+
+class KvStore::StoreJob final : public Job {
+ public:
+  using Job::Job;
+
+ private:
+  Status Move(const KvRun& run, std::span<std::byte> bytes) override { return disk_.Put(run, bytes); }
+};
+
+class KvStore::ClearJob final : public Job {
+ public:
+  using Job::Job;
+
+ private:
+  Status Move(const KvRun&, std::span<std::byte>) override { return disk_.Clear(); }
+};
+
+KvStore::KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock)
+    : disk_(std::move(disk)),
+      transfers_(std::move(transfers)),
+      clock_(clock),
+      rates_(std::make_unique<cost::TierRates>()) {
+  stats_.disk = disk_->stats();
+  stats_.health = disk_->health();
+}
+
+KvStore::~KvStore() = default;
+
+std::vector<uint32_t> KvStore::Match(const Digest& identity, std::span<const Digest> keys) const {
+  std::vector<uint32_t> groups;
+  for (const DiskBlock& block : disk_->Match(identity, keys)) groups.push_back(block.groups);
+  return groups;
+}
+
+uint32_t KvStore::GroupsOf(const Digest& identity, const Digest& key) const {
+  const std::vector<DiskBlock> found = disk_->Match(identity, {&key, 1});
+  return found.empty() ? 0 : found.front().groups;
+}
+
+Result<TransferId> KvStore::Submit(TransferRequest request) {
+  Result<TransferId> id = transfers_->Submit(std::move(request));
+  if (id.ok()) ++stats_.transfers;
+  return id;
+}
+
+Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
+  TransferRequest request{.priority = TransferPriority::kPromotion,
+                          .link = TransferLink::kDisk,
+                          .direction = TransferDirection::kUp,
+                          .bytes = bytes,
+                          .staging_bytes = bytes,
+                          .deadline = deadline,
+                          .job = std::make_unique<LoadJob>(*disk_, std::move(run), bytes)};
+  Result<TransferId> id = Submit(std::move(request));
+  if (id.ok()) loading_.push_back({*id, bytes, loading_bytes_});
+  if (id.ok()) loading_bytes_ += bytes;
+  return id;
+}
+
+TierRate KvStore::load_rate(Nanos now) const { return rates_->Rate(TierId::kDisk, Direction::kUp, now); }
+void KvStore::Cancel(TransferId id) { transfers_->Cancel(id); }
+std::optional<Staging> KvStore::TakeStaging(uint64_t bytes) { return transfers_->TakeStaging(bytes); }
+std::optional<Nanos> KvStore::WakeAt() const { return transfers_->WakeAt(); }
+
+Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
+  const uint64_t size = bytes.bytes().size();
+  TransferRequest request{.priority = TransferPriority::kWriteBack,
+                          .link = TransferLink::kDisk,
+                          .direction = TransferDirection::kDown,
+                          .bytes = size,
+                          .staging = std::move(bytes),
+                          .job = std::make_unique<StoreJob>(*disk_, std::move(run), size)};
+  return Submit(std::move(request));
+}
+
+std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
+  std::vector<Ended> all = std::exchange(ended_, {});
+  for (TransferCompletion& completion : transfers_->Poll()) all.push_back(End(completion, now));
+  return all;
+}
+
+KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
+  --stats_.transfers;
+  if (completion.job != nullptr) static_cast<Job&>(*completion.job).Tell(&stats_);
+  Ended ended{.id = completion.id, .status = std::move(completion.status)};
+  const auto loading = std::ranges::find(loading_, completion.id, &Loading::id);
+  ended.load = loading != loading_.end();
+  if (ended.load) {
+    EndLoad(*loading, completion, now, &ended);
+    loading_.erase(loading);
+  } else if (completion.end == TransferEnd::kDone) {
+    stats_.stored_bytes += completion.staging.bytes().size();
+  } else {
+    ++stats_.failed_stores;
+  }
+  return ended;
+}
+
+Status KvStore::Clear() {
+  TransferRequest request{.link = TransferLink::kDisk,
+                          .deadline = clock_.Now() + kPatience,
+                          .job = std::make_unique<ClearJob>(*disk_, KvRun{}, 0)};
+  CACHALOT_ASSIGN_OR_RETURN(const TransferId id, Submit(std::move(request)));
+  for (;; clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1))) {
+    std::optional<Status> cleared;
+    for (TransferCompletion& completion : transfers_->Poll()) {
+      Ended ended = End(completion, clock_.Now());
+      if (ended.id == id) {
+        cleared = std::move(ended.status);
+      } else {
+        ended_.push_back(std::move(ended));
+      }
+    }
+    if (cleared) return *cleared;
+  }
+}
+
+void KvStore::EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended) {
+  loading_bytes_ -= loading.bytes;
+  const double seconds = ToSeconds(completion.waited + completion.ran);
+  const cost::CompletedTransfer moved{loading.bytes, loading.queued_bytes, seconds};
+  if (completion.end != TransferEnd::kDone) {
+    stats_.failed_loads += completion.end != TransferEnd::kCancelled;
+    if (completion.end == TransferEnd::kLate) rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
+    return;
+  }
+  ended->outcomes = static_cast<LoadJob&>(*completion.job).TakeOutcomes();
+  ended->bytes = std::move(completion.staging);
+  const bool whole = std::ranges::all_of(ended->outcomes, [](ReadOutcome o) { return o == ReadOutcome::kRead; });
+  stats_.failed_loads += !whole;
+  if (!whole) return;
+  stats_.loaded_bytes += loading.bytes;
+  rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
+}
+
+Status KvStore::Close() {
+  while (stats_.transfers > 0) {
+    Poll(clock_.Now());
+    if (stats_.transfers > 0) clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1));
+  }
+  return disk_->Seal();
+}
+
+Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, DiskTierOptions options,
+                                               uint64_t block_bytes) {
+  CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskTier> disk, DiskTier::Open(files, clock, std::move(options)));
+  auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock);
+  const auto notify = [listener = store->listener_.get()] {
+    MutexLock lock(listener->mutex);
+    if (listener->call) listener->call();
+  };
+  const uint64_t staging_bytes = std::max(kLeastStaging, kStagedBlocks * (block_bytes + kDiskPage));
+  CACHALOT_ASSIGN_OR_RETURN(
+      store->transfers_,
+      MakeTransferEngine(
+          store->staging_.Resize(staging_bytes),
+          {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}}, .threads = 1, .notify = notify}, clock));
+  return store;
+}
+
+void KvStore::OnEnd(std::function<void()> call) {
+  MutexLock lock(listener_->mutex);
+  listener_->call = std::move(call);
+}
+
+}  // namespace cachalot::tier
