@@ -20,7 +20,7 @@ Status Failed(const char* operation, const std::string& path) {
 }  // namespace
 
 Result<FileLock> FileLock::OpenUnlocked(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return Failed("open", path);
   return FileLock(fd);
 }

@@ -129,18 +129,29 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
 }
 
 Status OpenStore(const TierOptions& options, LoadedModel* model) {
-  if (options.disk_path.empty()) return OkStatus();
-  if (options.disk_size.bytes == 0) return Invalid("--disk-path needs --disk-size, e.g. 20GiB");
+  if (options.disk_path.empty()) {
+    return options.disk_size.bytes == 0 ? OkStatus() : Invalid("--disk-size needs --disk-path, the folder");
+  }
+  const KvLayout& layout = model->weights->layout();
+  const uint64_t block_bytes = layout.slot_bytes * layout.groups.size(), least = 32 * block_bytes;
+  if (options.disk_size.bytes < least) {
+    return Invalid(fmt::format("--disk-path needs a --disk-size of at least {}: 32 blocks of {}; got {}",
+                               FormatBytes(least), FormatBytes(block_bytes), FormatBytes(options.disk_size.bytes)));
+  }
   model->files = DiskFileSystem();
   tier::DiskTierOptions disk;
   disk.folder = options.disk_path;
   disk.limit_bytes = options.disk_size.bytes;
   disk.min_free_bytes = options.disk_min_free.bytes;
-  const KvLayout& layout = model->weights->layout();
   Result<std::unique_ptr<tier::KvStore>> store =
-      tier::KvStore::Open(*model->files, model->clock, std::move(disk), layout.slot_bytes * layout.groups.size());
+      tier::KvStore::Open(*model->files, model->clock, std::move(disk), block_bytes);
   if (!store.ok()) return store.status().Annotate("--disk-path");
   model->store = std::move(*store);
+  const Result<DiskRoom> room = model->files->Room(options.disk_path);
+  if (room.ok() && room->free_bytes <= options.disk_min_free.bytes) {
+    LogWarning(fmt::format("--disk-path: {} are free on that disk and --disk-min-free is {}: nothing will be written",
+                           FormatBytes(room->free_bytes), FormatBytes(options.disk_min_free.bytes)));
+  }
   return OkStatus();
 }
 

@@ -126,6 +126,19 @@ server::ServedModel ServedModelOf(const LoadedModel& model, double pin_budget) {
   return served;
 }
 
+// The engine's thread has ended: what the last requests left behind is written from here.
+Status CloseStore(LoadedModel& model, Nanos limit) {
+  if (model.store == nullptr) return OkStatus();
+  engine::Engine& engine = *model.engine;
+  const Nanos deadline = model.clock.Now() + limit;
+  while (engine.idle() && engine.writes_pending() && model.clock.Now() < deadline) {
+    engine.Step({.now = model.clock.Now()});
+    if (engine.writes_pending()) model.clock.SleepUntil(model.clock.Now() + std::chrono::milliseconds(1));
+  }
+  if (engine.writes_pending()) LogWarning("not all KV was written to disk in time; the rest is computed again");
+  return model.store->Close();
+}
+
 }  // namespace
 
 Status ServeCommand(const Arguments& arguments) {
@@ -163,6 +176,12 @@ Status ServeCommand(const Arguments& arguments) {
 
   Metrics metrics;
   metrics.Set(Gauge::kKvBytes, static_cast<double>(model->memory->slot_bytes() * model->memory->slots()));
+  if (model->store != nullptr) {
+    const tier::DiskTierStats& disk = model->store->stats().disk;
+    metrics.Set(Gauge::kDiskBlocks, static_cast<double>(disk.live_blocks));
+    metrics.Set(Gauge::kDiskLiveBytes, static_cast<double>(disk.live_bytes));
+    metrics.Set(Gauge::kDiskOccupiedBytes, static_cast<double>(disk.occupied_bytes));
+  }
   server::EngineGenerator generator(*model->engine, model->clock);
   server::Server server(server_options, {.model = ServedModelOf(*model, engine_options.pin_budget),
                                          .generator = generator,
@@ -177,7 +196,7 @@ Status ServeCommand(const Arguments& arguments) {
   std::fflush(stdout);
   const SignalThread signals(server);
   server.Wait();
-  return model->store == nullptr ? OkStatus() : model->store->Close();
+  return CloseStore(*model, std::chrono::seconds(server_options.drain_timeout));
 }
 
 }  // namespace cachalot::cli

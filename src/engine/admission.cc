@@ -149,14 +149,15 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   request.awaits = request.capped = false;
   request.place.started = now;
   Choice& choice = request.first_open();
-  Attach(request, choice);
-  BeginLoad(request, choice);
+  std::unique_ptr<Loading> loading = PlanLoad(request, choice);
+  Attach(request, choice, loading != nullptr);
+  if (loading != nullptr) BeginLoad(request, choice, std::move(loading));
   std::exchange(request.history, {});
   const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise
   NoteTaken(request, after - std::min(after, before));
   const uint64_t cached = kv.Length(choice.sequence);
-  const uint64_t loading = request.loading == nullptr ? 0 : request.loading->groups.size() * kv.geometry().block_tokens;
-  fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached - loading);
+  const uint64_t loads = request.loading == nullptr ? 0 : request.loading->groups.size() * kv.geometry().block_tokens;
+  fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached - loads);
   if (request.forked) return;
   if (request.preemptions == 0) {  // else it found its own
     request.cached_tokens = static_cast<uint32_t>(cached);
@@ -165,10 +166,10 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   if (request.loading == nullptr) SampleHit(request, cached);
 }
 
-void Engine::State::Attach(Request& request, Choice& choice) {
+void Engine::State::Attach(Request& request, Choice& choice, bool whole) {
   choice.sequence = kv.Create(request.asked.scope, HintsOf(request.asked));
   const kv::AttachedPrefix attached =
-      kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice));
+      kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice), whole);
   totals.tokens_recomputed += choice.computed - std::min(choice.computed, attached.tokens);
   if (request.preemptions == 0) totals.hits.Add(attached.account);
   NoteRefaults(request, choice, attached);

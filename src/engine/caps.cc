@@ -16,7 +16,7 @@ Rejection RejectionOf(RequestId id, const sched::Excess& excess, std::string_vie
   };
   switch (excess.part) {
     case sched::LoadPart::kContext:
-      return refuse(RejectReason::kContextLength, "tokens of context, prompt and answer,");
+      return refuse(RejectReason::kContextLength, "tokens of context (prompt and answer)");
     case sched::LoadPart::kOutput: return refuse(RejectReason::kInvalid, "generated tokens (max_tokens, n times)");
     case sched::LoadPart::kSequences: return refuse(RejectReason::kInvalid, "sequences (n)");
     case sched::LoadPart::kBlocks: break;

@@ -205,7 +205,7 @@ struct Engine::State {
   // The tokens that the choice has to have in the KV, and how many of them a hit may skip.
   std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
   uint64_t SkippableOf(const Request& request, const Choice& choice) const;
-  void Attach(Request& request, Choice& choice);
+  void Attach(Request& request, Choice& choice, bool whole = false);
   void AttachParked();
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
@@ -255,10 +255,12 @@ struct Engine::State {
   void Requeue(uint32_t index);
 
   // tiers.cc
-  void BeginLoad(Request& request, Choice& choice);
+  std::unique_ptr<Loading> PlanLoad(const Request& request, const Choice& choice);
+  void BeginLoad(Request& request, Choice& choice, std::unique_ptr<Loading> loading);
   sched::Decision WayOf(uint64_t prompt, uint64_t resident, uint64_t end, uint64_t bytes) const;
   void PumpLoad(Request& request, std::span<const TokenId> tokens);
   void PollStore();
+  void NoteStoreHealth();
   void TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended);
   void CopyIn(const Loading& loading, const Loading::Part& part, std::span<const std::byte> bytes);
   void FailLoad(uint32_t index);
@@ -329,6 +331,7 @@ struct Engine::State {
   bool draining = false;
   std::deque<Unwritten> unwritten;  // the oldest first
   bool store_is_full = false;       // until something that is under way ends
+  bool store_was_well = true;       // when it was last looked at
   Nanos now{0};                     // of the step
   EngineStats totals;
   Nanos ledger_at{0};                         // when totals.ledger was made

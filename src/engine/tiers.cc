@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/format.h>
+
+#include "base/log.h"
 #include "engine/engine_state.h"
 #include "kv/identity.h"
 #include "kv/load_plan.h"
@@ -50,32 +53,42 @@ tier::KvRun Engine::State::RunOf(std::span<const TokenId> tokens, std::span<cons
   return run;
 }
 
-// What lower tiers have of the prompt beyond what its sequence has begun with comes from there, if that is sooner.
-void Engine::State::BeginLoad(Request& request, Choice& choice) {
-  const uint64_t block_tokens = kv.geometry().block_tokens, resident = kv.Length(choice.sequence);
-  if (store == nullptr || !options.prefix_cache || request.load_failed || resident % block_tokens != 0) return;
+// What lower tiers have of the history beyond what is resident of it, if getting it from there is sooner than computing
+// it. The sequence then begins with whole blocks; as many as it would without, which admission has counted.
+std::unique_ptr<Loading> Engine::State::PlanLoad(const Request& request, const Choice& choice) {
+  if (store == nullptr || !options.prefix_cache || request.load_failed) return nullptr;
+  const uint64_t block_tokens = kv.geometry().block_tokens, limit = SkippableOf(request, choice);
   const std::span<const TokenId> tokens = HistoryOf(request, choice);
-  const uint64_t blocks = SkippableOf(request, choice) / block_tokens, first = resident / block_tokens;
-  if (blocks <= first) return;
-  std::vector<Digest> keys =
+  const uint64_t resident = kv.Find(request.asked.scope, tokens, limit).tokens;
+  const uint64_t whole = kv.FindWhole(request.asked.scope, tokens, limit), first = whole / block_tokens;
+  const uint64_t blocks = limit / block_tokens;
+  if (resident / block_tokens != first || blocks <= first) return nullptr;
+
+  auto loading = std::make_unique<Loading>();
+  loading->first = first;
+  loading->keys =
       kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens.first(blocks * block_tokens));
-  std::vector<uint32_t> groups = store->Match(identity, std::span(keys).subspan(first));
-  const uint64_t end = kv::LoadableTokens(kv.geometry(), first, groups);
-  if (end == 0) return;
-  groups.resize(end / block_tokens - first);
-  const sched::Decision decision = WayOf(tokens.size(), resident, end, BytesOf(groups, memory.slot_bytes()));
+  loading->groups = store->Match(identity, std::span(loading->keys).subspan(first));
+  const uint64_t end = kv::LoadableTokens(kv.geometry(), first, loading->groups);
+  if (end <= resident) return nullptr;
+  loading->groups.resize(end / block_tokens - first);
+  const sched::Decision decision = WayOf(tokens.size(), whole, end, BytesOf(loading->groups, memory.slot_bytes()));
   const auto& load = decision.estimates[static_cast<size_t>(sched::ResumeWay::kLoad)];
   const auto& recompute = decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)];
-  if (!load || (recompute && recompute->cost_seconds <= load->cost_seconds)) return;
+  if (!load || (recompute && recompute->cost_seconds <= load->cost_seconds)) return nullptr;
+  loading->deadline = now + PatienceFor(recompute);
+  return loading;
+}
 
-  std::vector<kv::LoadCell> cells = kv.BeginLoad(choice.sequence, tokens.subspan(resident, end - resident));
-  if (cells.empty()) return;
-  std::ranges::stable_sort(cells, {}, &kv::LoadCell::block);  // by group where the block is the same
-  request.loading = std::make_unique<Loading>(Loading{.cells = std::move(cells),
-                                                      .keys = std::move(keys),
-                                                      .groups = std::move(groups),
-                                                      .first = first,
-                                                      .deadline = now + PatienceFor(recompute)});
+void Engine::State::BeginLoad(Request& request, Choice& choice, std::unique_ptr<Loading> loading) {
+  const uint64_t block_tokens = kv.geometry().block_tokens;
+  const std::span<const TokenId> tokens = HistoryOf(request, choice);
+  const std::span<const TokenId> loaded =
+      tokens.subspan(loading->first * block_tokens, loading->groups.size() * block_tokens);
+  loading->cells = kv.BeginLoad(choice.sequence, loaded);
+  if (loading->cells.empty()) return;
+  std::ranges::stable_sort(loading->cells, {}, &kv::LoadCell::block);  // by group where the block is the same
+  request.loading = std::move(loading);
   PumpLoad(request, tokens);
 }
 
@@ -107,6 +120,7 @@ void Engine::State::PumpLoad(Request& request, std::span<const TokenId> tokens) 
 
 void Engine::State::PollStore() {
   if (store == nullptr) return;
+  NoteStoreHealth();
   for (tier::KvStore::Ended& ended : store->Poll(now)) {
     store_is_full = false;
     if (!ended.load) continue;
@@ -127,6 +141,17 @@ void Engine::State::PollStore() {
     PumpLoad(request, HistoryOf(request, request.first_open()));
     const bool started = !request.loading->under_way.empty();
     if (!started && now >= request.loading->deadline) FailLoad(static_cast<uint32_t>(i - 1));
+  }
+}
+
+void Engine::State::NoteStoreHealth() {
+  const Status& health = store->stats().health;
+  if (health.ok() == store_was_well) return;
+  store_was_well = health.ok();
+  if (store_was_well) {
+    LogInfo("the disk tier takes writes again");
+  } else {
+    LogWarning(fmt::format("the disk tier takes no writes for the time being; requests go on: {}", health.message()));
   }
 }
 

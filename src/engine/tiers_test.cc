@@ -93,6 +93,34 @@ TEST_P(Tiers, WhatIsClearedStaysSoOverRestarts) {
   EXPECT_EQ(Ask(tiered, request), 0u);
 }
 
+// What waits to be written when the order comes is not written after it.
+TEST_P(Tiers, NothingThatIsClearedIsWrittenAfterwards) {
+  for (int steps = 0; steps < 20; ++steps) {
+    TieredRig tiered(With());
+    for (uint64_t i = 1; i <= 4; ++i) Ask(tiered, Request(i, Tokens(400, i), 4));
+    for (int i = 0; i < steps; ++i) tiered.rig().Step();
+    StepInput input;
+    input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
+    EXPECT_TRUE(tiered.rig().Step(std::move(input)).answers.front().cleared.ok());
+    tiered.rig().WriteAll();
+    EXPECT_EQ(tiered.rig().Step().stats.tiers.blocks, 0u) << steps;
+  }
+}
+
+// As chats do that begin with the same words of a template.
+TEST_P(Tiers, APromptOfWhichAFewTokensAreInThePoolComesFromDiskAllTheSame) {
+  TieredRig tiered(With());
+  const std::vector<TokenId> common = Tokens(21, 1);
+  const auto prompt = [&](uint64_t seed) {
+    std::vector<TokenId> tokens = common, own = Tokens(300, seed);
+    tokens.insert(tokens.end(), own.begin(), own.end());
+    return tokens;
+  };
+  for (uint64_t i = 2; i <= 4; ++i) Ask(tiered, Request(i, prompt(i), 4));
+  tiered.Restart();
+  for (uint64_t i = 2; i <= 4; ++i) EXPECT_EQ(Ask(tiered, Request(10 + i, prompt(i), 4)), 320u);
+}
+
 TEST_P(Tiers, DamageIsAMissAndNeverAnotherAnswer) {
   for (uint64_t bit = 0; bit < 40; ++bit) {
     TieredRig tiered(With());

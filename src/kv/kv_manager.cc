@@ -184,6 +184,10 @@ PrefixView KvManager::Find(const PrefixScope& scope, std::span<const TokenId> to
   return view;
 }
 
+uint64_t KvManager::FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const {
+  return state_->index == nullptr ? 0 : state_->FindWhole(scope, tokens, limit).tokens;
+}
+
 bool KvManager::IsPending(const PendingBlock& block) const {
   return block.node != nullptr && block.node->writer == block.writer && block.node->written == 0;
 }
@@ -192,7 +196,7 @@ void KvManager::Watch(PrefixWatch& watch) {
   if (state_->index != nullptr) state_->index->Watch(watch);
 }
 
-AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens, uint64_t limit) {
+AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens, uint64_t limit, bool whole) {
   State& state = *state_;
   Sequence& sequence = state.At(id);
   CACHALOT_CHECK(!state.open && sequence.length == 0 && sequence.announced == 0);
@@ -202,7 +206,8 @@ AttachedPrefix KvManager::Attach(SequenceId id, std::span<const TokenId> tokens,
   if (state.index == nullptr) {
     return {.account = state.AccountOf(sequence, {tokens.size(), limit, 0, 0, false}, sight)};
   }
-  const PrefixMatch match = state.index->Find(sequence.scope, tokens, limit);
+  const PrefixMatch match =
+      whole ? state.FindWhole(sequence.scope, tokens, limit) : state.index->Find(sequence.scope, tokens, limit);
   sequence.visit = state.index->StartVisit(match, tokens.size());
   state.StartAt(sequence, match);
   state.TouchPath(sequence);

@@ -136,6 +136,8 @@ class KvManager {
   SequenceId Hold(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
   // What is resident of these tokens, at most `limit`.
   PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
+  // How much of it in whole blocks.
+  uint64_t FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
   // Where the leading whole blocks of these tokens lie that the index knows: [block][group], kNoSlot where a group's
   // part is not resident. Nobody counts it as a use. Valid until the next call that changes anything.
   std::vector<uint32_t> Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const;
@@ -144,8 +146,8 @@ class KvManager {
   // From now on `watch` says how much of its prompt is resident.
   void Watch(PrefixWatch& watch);
   // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and
-  // lets others wait for the rest. Requires that no reservation is open.
-  AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit);
+  // lets others wait for the rest. Requires that no reservation is open. `whole`: with whole blocks only.
+  AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit, bool whole = false);
   // The sequence's next tokens, whole blocks after whole blocks, are going to be loaded instead of computed: takes
   // slots for what its later rows will see of them, evicting what must go, and says which; none: no room. Until EndLoad
   // or Free it takes no part in steps, and has no fork. Requires that no reservation is open, and an indexed sequence.

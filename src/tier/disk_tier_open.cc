@@ -91,7 +91,10 @@ Result<std::unique_ptr<DiskTier>> DiskTier::Open(FileSystem& files, const Clock&
     if (loaded.ok()) deletions = std::move(loaded).value();
   }
   deletions.opening = LastOpening(found.segments, deletions);
-  if (++deletions.opening == 0) return Invalid(fmt::format("{}: no more openings can be numbered", options.folder));
+  if (++deletions.opening == 0)
+    return Invalid(
+        fmt::format("{}: the names of its files leave no number for another opening; remove the one with the highest",
+                    options.folder));
   std::unique_ptr<DiskTier> tier(new DiskTier(files, clock, std::move(options), std::move(deletions)));
   tier->lock_ = std::move(lock);
   const Status recovered = tier->Recover(found, deletions_known);

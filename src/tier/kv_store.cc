@@ -129,7 +129,9 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
                           .bytes = size,
                           .staging = std::move(bytes),
                           .job = std::make_unique<StoreJob>(*disk_, std::move(run), size)};
-  return Submit(std::move(request));
+  Result<TransferId> id = Submit(std::move(request));
+  if (id.ok()) storing_.push_back(*id);
+  return id;
 }
 
 std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
@@ -147,15 +149,19 @@ KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
   if (ended.load) {
     EndLoad(*loading, completion, now, &ended);
     loading_.erase(loading);
+  } else if (std::erase(storing_, completion.id) == 0) {
+    return ended;  // a Clear
   } else if (completion.end == TransferEnd::kDone) {
     stats_.stored_bytes += completion.staging.bytes().size();
-  } else {
+  } else if (completion.end != TransferEnd::kCancelled) {
     ++stats_.failed_stores;
   }
   return ended;
 }
 
+// What waits to be written must not come after; what is being written goes before, on the only thread that there is.
 Status KvStore::Clear() {
+  for (const TransferId id : std::vector(storing_)) transfers_->Cancel(id);
   TransferRequest request{.link = TransferLink::kDisk,
                           .deadline = clock_.Now() + kPatience,
                           .job = std::make_unique<ClearJob>(*disk_, KvRun{}, 0)};

@@ -116,6 +116,7 @@ class KvStore {
   Clock& clock_;
   const std::unique_ptr<cost::TierRates> rates_;
   std::vector<Loading> loading_;
+  std::vector<TransferId> storing_;
   std::vector<Ended> ended_;  // that Clear came across
   uint64_t loading_bytes_ = 0;
   KvStoreStats stats_;

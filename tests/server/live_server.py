@@ -41,6 +41,7 @@ class LiveServer:
             return
         self.process.send_signal(signal.SIGINT)
         self.process.stdout.read()
+        self.process.stdout.close()
         code = self.process.wait(timeout=60)
         if code != 0:
             raise RuntimeError(f"the server ended with code {code}")
