@@ -332,7 +332,8 @@ struct Engine::State {
   std::deque<Unwritten> unwritten;  // the oldest first
   bool store_is_full = false;       // until something that is under way ends
   bool store_was_well = true;       // when it was last looked at
-  Nanos now{0};                     // of the step
+  Nanos retry_store_at{0};
+  Nanos now{0};  // of the step
   EngineStats totals;
   Nanos ledger_at{0};                         // when totals.ledger was made
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs

@@ -15,8 +15,9 @@
 namespace cachalot::engine {
 namespace {
 
-constexpr uint32_t kRunsPerStep = 4;     // that are copied out, so that a step stays short
-constexpr size_t kMostUnwritten = 4096;  // histories; of more the oldest are not written
+constexpr uint32_t kRunsPerStep = 4;                // that are copied out, so that a step stays short
+constexpr size_t kMostUnwritten = 4096;             // histories; of more the oldest are not written
+constexpr Nanos kRetry = std::chrono::seconds(10);  // between attempts to write to a store that is not well
 
 uint64_t BytesOf(std::span<const uint32_t> groups, uint64_t slot_bytes) {
   uint64_t slots = 0;
@@ -260,8 +261,11 @@ void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, 
 }
 
 void Engine::State::WriteBehind() {
-  if (store == nullptr) return;
-  if (!store->stats().health.ok()) unwritten.clear();  // what is not written now is computed again later
+  if (store == nullptr || unwritten.empty()) return;
+  if (!store->stats().health.ok()) {
+    if (now < retry_store_at) return unwritten.clear();  // what is not written now is computed again later
+    retry_store_at = now + kRetry;
+  }
   for (uint32_t runs = kRunsPerStep; runs > 0 && !unwritten.empty() && !store_is_full;) {
     if (WriteSome(unwritten.front(), &runs)) unwritten.pop_front();
   }
@@ -273,7 +277,7 @@ bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
   const std::vector<uint32_t> slots = kv.Listed(item.scope, item.tokens);
   const uint64_t blocks = slots.size() / group_count;
   std::vector<uint32_t> groups;  // of the run's blocks
-  while (item.done<blocks&& * runs> 0) {
+  while (*runs > 0 && item.done < blocks) {
     groups.clear();
     for (uint64_t block = item.done; block < blocks; ++block) {
       const uint32_t wanted = GroupsToWrite(item, block, std::span(slots).subspan(block * group_count, group_count));

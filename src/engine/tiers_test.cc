@@ -189,6 +189,15 @@ TEST_P(Tiers, AFullDiskStopsWritingAndNothingElse) {
   for (uint64_t i = 1; i <= 10; ++i) Ask(tiered, Request(i, Tokens(300, i % 4), 8));
   tiered.rig().WriteAll();
   EXPECT_FALSE(tiered.store().stats().health.ok());
+
+  tiered.files().Heal();
+  for (uint64_t i = 11; i <= 14; ++i) {
+    tiered.rig().Advance(std::chrono::seconds(11));
+    Ask(tiered, Request(i, Tokens(300, i), 8));
+    tiered.rig().WriteAll();
+  }
+  EXPECT_TRUE(tiered.store().stats().health.ok());
+  EXPECT_GT(tiered.store().stats().disk.live_blocks, 0u);
 }
 
 // Sessions beyond the pool, restarts, crashes, failing transfers and files that rot, all at once.
