@@ -63,7 +63,8 @@ void EngineLoop::Stop() {
 bool EngineLoop::State::WaitForMessages() {
   constexpr Nanos kLongest = std::chrono::hours(1);
   if (const std::optional<Nanos> due = engine.next_due()) {
-    const Nanos wait = std::clamp(*due - clock.Now(), Nanos(0), kLongest);
+    const Nanos now = clock.Now();
+    const Nanos wait = *due <= now ? Nanos(0) : std::min(*due - now, kLongest);
     for (Message& message : messages.WaitDrain(wait)) backlog.push_back(std::move(message));
     return true;
   }
