@@ -114,7 +114,7 @@ void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange)
 
 void ApiService::HandlePage(const RouteMatch& match, Exchange& exchange) {
   switch (match.route) {
-    case Route::kHealth: return exchange.Respond(HealthPage(draining_));
+    case Route::kHealth: return exchange.Respond(HealthPage(draining_, seen_.tiers.degraded));
     case Route::kVersion: return exchange.Respond(VersionPage(deps_.version));
     case Route::kMetrics: return exchange.Respond(MetricsPage(deps_.metrics));
     case Route::kModels: return exchange.Respond(ModelsPage(deps_.model, started_unix_seconds_));

@@ -37,10 +37,12 @@ HttpResponse RootPage(const ServedModel& model) {
   return response;
 }
 
-HttpResponse HealthPage(bool draining) {
+HttpResponse HealthPage(bool draining, bool degraded) {
   HttpResponse response;
   response.status = draining ? 503 : 200;
-  response.body = draining ? R"({"status":"draining"})" : R"({"status":"ok"})";
+  response.body = draining   ? R"({"status":"draining"})"
+                  : degraded ? R"({"status":"degraded","problem":"the disk tier takes no writes"})"
+                             : R"({"status":"ok"})";
   return response;
 }
 

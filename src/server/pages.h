@@ -17,7 +17,8 @@ namespace cachalot::server {
 
 HttpResponse RootPage(const ServedModel& model);
 // 503 while draining, so that balancers send nothing more.
-HttpResponse HealthPage(bool draining);
+// `degraded`: requests are answered, but nothing is written to disk.
+HttpResponse HealthPage(bool draining, bool degraded);
 HttpResponse VersionPage(std::string_view version);
 HttpResponse MetricsPage(const Metrics& metrics);
 HttpResponse ModelsPage(const ServedModel& model, int64_t created);
