@@ -21,6 +21,7 @@
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
 #include "cli/version.h"
+#include "engine/engine_loop.h"
 #include "model/catalogue.h"
 #include "server/engine_generator.h"
 #include "server/server.h"
@@ -129,13 +130,9 @@ server::ServedModel ServedModelOf(const LoadedModel& model, double pin_budget) {
 // The engine's thread has ended: what the last requests left behind is written from here.
 Status CloseStore(LoadedModel& model, Nanos limit) {
   if (model.store == nullptr) return OkStatus();
-  engine::Engine& engine = *model.engine;
-  const Nanos deadline = model.clock.Now() + limit;
-  while (engine.idle() && engine.writes_pending() && model.clock.Now() < deadline) {
-    engine.Step({.now = model.clock.Now()});
-    if (engine.writes_pending()) model.clock.SleepUntil(model.clock.Now() + std::chrono::milliseconds(1));
+  if (!engine::WriteLeftBehind(*model.engine, model.clock, limit)) {
+    LogWarning("not all KV was written to disk in time; the rest is computed again");
   }
-  if (engine.writes_pending()) LogWarning("not all KV was written to disk in time; the rest is computed again");
   return model.store->Close();
 }
 

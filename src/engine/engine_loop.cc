@@ -1,7 +1,6 @@
 #include "engine/engine_loop.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <deque>
 #include <thread>
@@ -35,7 +34,6 @@ struct EngineLoop::State {
   Queue<Message> messages;
   std::deque<Message> backlog;    // taken from the queue, not yet given to a step; engine thread only
   bool drain_after_step = false;  // engine thread only
-  std::atomic<bool> drained{false};
   std::thread thread;
 };
 
@@ -51,7 +49,6 @@ void EngineLoop::Submit(GenerateRequest request) { state_->messages.Push(std::mo
 void EngineLoop::Cancel(RequestId id) { state_->messages.Push(id); }
 void EngineLoop::Drain() { state_->messages.Push(DrainMessage{}); }
 void EngineLoop::Ask(Inquiry inquiry) { state_->messages.Push(std::move(inquiry)); }
-bool EngineLoop::drained() const { return state_->drained.load(std::memory_order_acquire); }
 
 void EngineLoop::Stop() {
   state_->engine.OnTransferEnd({});
@@ -99,7 +96,6 @@ bool EngineLoop::State::TakeMessages(StepInput* input) {
 void EngineLoop::State::Main() {
   SetDefaultFpEnv();
   StepInput input;
-  bool draining = false;
   uint64_t steps = 0;
   uint64_t kept = 0;
   Nanos last_duration{0};
@@ -115,12 +111,17 @@ void EngineLoop::State::Main() {
     const bool says_something =
         ran || let_go || !output.rejections.empty() || !output.finishes.empty() || !output.answers.empty();
     if (says_something) sink(std::move(output));
-    if (std::exchange(drain_after_step, false)) {
-      engine.Drain();
-      draining = true;
-    }
-    if (draining && engine.idle() && !engine.writes_pending()) drained.store(true, std::memory_order_release);
+    if (std::exchange(drain_after_step, false)) engine.Drain();
   }
+}
+
+bool WriteLeftBehind(Engine& engine, Clock& clock, Nanos limit) {
+  const Nanos deadline = clock.Now() + limit;
+  while (engine.idle() && engine.writes_pending() && clock.Now() < deadline) {
+    engine.Step({.now = clock.Now()});
+    if (engine.writes_pending()) clock.SleepUntil(clock.Now() + std::chrono::milliseconds(1));
+  }
+  return !engine.writes_pending();
 }
 
 }  // namespace cachalot::engine

@@ -25,10 +25,8 @@ class EngineLoop {
   void Submit(GenerateRequest request);
   void Cancel(RequestId id);
   void Ask(Inquiry inquiry);
-  // Refuses new requests; returns at once. Drained becomes true when the last admitted request finished, and
-  // its KV is written where there is a lower tier.
+  // Refuses new requests; returns at once.
   void Drain();
-  bool drained() const;
   // Ends the thread after the step in flight. What still runs gets no further event.
   void Stop();
 
@@ -36,5 +34,9 @@ class EngineLoop {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// For an engine whose loop was stopped: writes what its last requests left behind to lower tiers, for as long as
+// `limit`. False when some of it is left, or requests still run.
+bool WriteLeftBehind(Engine& engine, Clock& clock, Nanos limit);
 
 }  // namespace cachalot::engine

@@ -61,7 +61,8 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(const Request& request, const C
   const uint64_t block_tokens = kv.geometry().block_tokens, limit = SkippableOf(request, choice);
   const std::span<const TokenId> tokens = HistoryOf(request, choice);
   const uint64_t resident = kv.Find(request.asked.scope, tokens, limit).tokens;
-  const uint64_t whole = kv.FindWhole(request.asked.scope, tokens, limit), first = whole / block_tokens;
+  const uint64_t whole = resident % block_tokens == 0 ? resident : kv.FindWhole(request.asked.scope, tokens, limit);
+  const uint64_t first = whole / block_tokens;
   const uint64_t blocks = limit / block_tokens;
   if (resident / block_tokens != first || blocks <= first) return nullptr;
 
@@ -159,10 +160,7 @@ void Engine::State::NoteStoreHealth() {
 void Engine::State::TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended) {
   Request& request = running[index];
   Loading& loading = *request.loading;
-  const bool whole =
-      ended.outcomes.size() == part.blocks &&
-      std::ranges::count(ended.outcomes, tier::ReadOutcome::kRead) == static_cast<ptrdiff_t>(part.blocks);
-  if (!whole) return FailLoad(index);
+  if (!ended.status.ok()) return FailLoad(index);
   CopyIn(loading, part, ended.bytes.bytes());
   loading.arrived += part.blocks;
   if (loading.arrived < loading.groups.size()) return;

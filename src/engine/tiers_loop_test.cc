@@ -42,8 +42,8 @@ class TiersLoop : public testing::Test {
         finished_ = 0;
       }
       loop.Drain();
-      while (!loop.drained()) clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1));
     }
+    EXPECT_TRUE(WriteLeftBehind(engine, clock_, std::chrono::minutes(1)));
     EXPECT_TRUE((*store)->Close().ok());
     for (uint64_t seed = begin; seed < end; ++seed) {
       EXPECT_EQ(outputs_[seed], Expected(executor, Request(seed, Tokens(300, seed), 10), 0)) << seed;

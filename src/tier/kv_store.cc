@@ -14,14 +14,15 @@ constexpr Nanos kPatience = std::chrono::seconds(10);  // with a Clear
 
 }  // namespace
 
-// Reads or writes a run, and brings along how the disk tier stood after it.
-class KvStore::Job : public TransferJob {
+// Does something with the disk tier, and brings along how that stood afterwards.
+class KvStore::Job final : public TransferJob {
  public:
-  Job(DiskTier& disk, KvRun run, uint64_t bytes) : disk_(disk), run_(std::move(run)), bytes_(bytes) {}
+  using Work = std::function<Status(DiskTier&, std::span<std::byte>)>;
+  Job(DiskTier& disk, uint64_t bytes, Work work) : disk_(disk), bytes_(bytes), work_(std::move(work)) {}
 
-  Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) final {
+  Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) override {
     if (stop) return Unavailable("nobody waits for it");
-    Status status = Move(run_, staging.first(bytes_));
+    Status status = work_(disk_, staging.first(bytes_));
     disk_stats_ = disk_.stats();
     health_ = disk_.health();
     return status;
@@ -32,47 +33,26 @@ class KvStore::Job : public TransferJob {
     stats->health = health_;
   }
 
- protected:
-  virtual Status Move(const KvRun& run, std::span<std::byte> bytes) = 0;
-  DiskTier& disk_;
-
  private:
-  const KvRun run_;
+  DiskTier& disk_;
   const uint64_t bytes_;
+  const Work work_;
   DiskTierStats disk_stats_;
   Status health_;
 };
 
-class KvStore::LoadJob final : public Job {
- public:
-  using Job::Job;
-  std::vector<ReadOutcome> TakeOutcomes() { return std::move(outcomes_); }
+namespace {
 
- private:
-  Status Move(const KvRun& run, std::span<std::byte> bytes) override {
-    Result<std::vector<ReadOutcome>> outcomes = disk_.Read(run, bytes);
-    if (!outcomes.ok()) return outcomes.status();
-    outcomes_ = std::move(*outcomes);
-    return OkStatus();
+// All of the run, or why not.
+Status ReadWhole(DiskTier& disk, const KvRun& run, std::span<std::byte> bytes) {
+  CACHALOT_ASSIGN_OR_RETURN(const std::vector<ReadOutcome> outcomes, disk.Read(run, bytes));
+  for (const ReadOutcome outcome : outcomes) {
+    if (outcome != ReadOutcome::kRead) return Status(CodeOf(outcome), NameOf(outcome));
   }
-  std::vector<ReadOutcome> outcomes_;
-};
+  return OkStatus();
+}
 
-class KvStore::StoreJob final : public Job {
- public:
-  using Job::Job;
-
- private:
-  Status Move(const KvRun& run, std::span<std::byte> bytes) override { return disk_.Put(run, bytes); }
-};
-
-class KvStore::ClearJob final : public Job {
- public:
-  using Job::Job;
-
- private:
-  Status Move(const KvRun&, std::span<std::byte>) override { return disk_.Clear(); }
-};
+}  // namespace
 
 KvStore::KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock)
     : disk_(std::move(disk)),
@@ -103,13 +83,15 @@ Result<TransferId> KvStore::Submit(TransferRequest request) {
 }
 
 Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
-  TransferRequest request{.priority = TransferPriority::kPromotion,
-                          .link = TransferLink::kDisk,
-                          .direction = TransferDirection::kUp,
-                          .bytes = bytes,
-                          .staging_bytes = bytes,
-                          .deadline = deadline,
-                          .job = std::make_unique<LoadJob>(*disk_, std::move(run), bytes)};
+  TransferRequest request{
+      .priority = TransferPriority::kPromotion,
+      .link = TransferLink::kDisk,
+      .direction = TransferDirection::kUp,
+      .bytes = bytes,
+      .staging_bytes = bytes,
+      .deadline = deadline,
+      .job = std::make_unique<Job>(
+          *disk_, bytes, [run = std::move(run)](DiskTier& disk, auto into) { return ReadWhole(disk, run, into); })};
   Result<TransferId> id = Submit(std::move(request));
   if (id.ok()) loading_.push_back({*id, bytes, loading_bytes_});
   if (id.ok()) loading_bytes_ += bytes;
@@ -128,7 +110,9 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
                           .direction = TransferDirection::kDown,
                           .bytes = size,
                           .staging = std::move(bytes),
-                          .job = std::make_unique<StoreJob>(*disk_, std::move(run), size)};
+                          .job = std::make_unique<Job>(*disk_, size, [run = std::move(run)](DiskTier& disk, auto from) {
+                            return disk.Put(run, from);
+                          })};
   Result<TransferId> id = Submit(std::move(request));
   if (id.ok()) storing_.push_back(*id);
   return id;
@@ -164,7 +148,7 @@ Status KvStore::Clear() {
   for (const TransferId id : std::vector(storing_)) transfers_->Cancel(id);
   TransferRequest request{.link = TransferLink::kDisk,
                           .deadline = clock_.Now() + kPatience,
-                          .job = std::make_unique<ClearJob>(*disk_, KvRun{}, 0)};
+                          .job = std::make_unique<Job>(*disk_, 0, [](DiskTier& disk, auto) { return disk.Clear(); })};
   CACHALOT_ASSIGN_OR_RETURN(const TransferId id, Submit(std::move(request)));
   for (;; clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1))) {
     std::optional<Status> cleared;
@@ -189,11 +173,7 @@ void KvStore::EndLoad(const Loading& loading, TransferCompletion& completion, Na
     if (completion.end == TransferEnd::kLate) rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
     return;
   }
-  ended->outcomes = static_cast<LoadJob&>(*completion.job).TakeOutcomes();
   ended->bytes = std::move(completion.staging);
-  const bool whole = std::ranges::all_of(ended->outcomes, [](ReadOutcome o) { return o == ReadOutcome::kRead; });
-  stats_.failed_loads += !whole;
-  if (!whole) return;
   stats_.loaded_bytes += loading.bytes;
   rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
 }

@@ -1,8 +1,8 @@
 // KvStore is what the engine sees of the tiers below the hot pool: which blocks they hold, and runs that travel.
 // Threads:   belongs to the engine thread; files are read and written on the transfer engine's.
 // Ownership: owns the disk tier and the transfers to and from it.
-// Invariant: every run that was started ends exactly once, and says of each block whether its bytes are what was stored
-//            under its key. Nothing here changes an answer: what is not there, late or damaged is computed.
+// Invariant: every run that was started ends exactly once, and says whether its bytes are what was stored under its
+//            keys. Nothing here changes an answer: what is not there, late or damaged is computed.
 // Cost:      Match is a lookup per block; no call waits for the disk but Close.
 #pragma once
 
@@ -44,9 +44,8 @@ class KvStore {
   struct Ended {
     TransferId id;
     bool load = false;
-    Staging bytes;                      // of a load
-    std::vector<ReadOutcome> outcomes;  // of a load, per block; empty when nothing was read
-    Status status;                      // of a store
+    Status status;  // OK: all blocks of the run were moved, and are what they have to be
+    Staging bytes;  // of a load that went well
   };
 
   // A disk tier, staging memory for some blocks of at most `block_bytes`, and a transfer thread of its own.
@@ -91,9 +90,6 @@ class KvStore {
 
  private:
   class Job;
-  class LoadJob;
-  class StoreJob;
-  class ClearJob;
   struct Loading {
     TransferId id;
     uint64_t bytes = 0;
