@@ -85,8 +85,8 @@ Result<TransferId> KvStore::Submit(TransferRequest request) {
 Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
   TransferRequest request{
       .priority = TransferPriority::kPromotion,
-      .link = TransferLink::kDisk,
-      .direction = TransferDirection::kUp,
+      .link = TierId::kDisk,
+      .direction = Direction::kUp,
       .bytes = bytes,
       .staging_bytes = bytes,
       .deadline = deadline,
@@ -106,8 +106,8 @@ std::optional<Nanos> KvStore::WakeAt() const { return transfers_->WakeAt(); }
 Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
   const uint64_t size = bytes.bytes().size();
   TransferRequest request{.priority = TransferPriority::kWriteBack,
-                          .link = TransferLink::kDisk,
-                          .direction = TransferDirection::kDown,
+                          .link = TierId::kDisk,
+                          .direction = Direction::kDown,
                           .bytes = size,
                           .staging = std::move(bytes),
                           .job = std::make_unique<Job>(*disk_, size, [run = std::move(run)](DiskTier& disk, auto from) {
@@ -146,7 +146,7 @@ KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
 // What waits to be written must not come after; what is being written goes before, on the only thread that there is.
 Status KvStore::Clear() {
   for (const TransferId id : std::vector(storing_)) transfers_->Cancel(id);
-  TransferRequest request{.link = TransferLink::kDisk,
+  TransferRequest request{.link = TierId::kDisk,
                           .deadline = clock_.Now() + kPatience,
                           .job = std::make_unique<Job>(*disk_, 0, [](DiskTier& disk, auto) { return disk.Clear(); })};
   CACHALOT_ASSIGN_OR_RETURN(const TransferId id, Submit(std::move(request)));

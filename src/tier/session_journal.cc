@@ -99,6 +99,15 @@ Status SessionJournal::Record(SessionChange change) {
   return OkStatus();
 }
 
+// A change to the contents that the session has now.
+SessionChange SessionJournal::ChangeTo(const SessionKey& key, const Entry& entry, SessionChangeKind kind) {
+  SessionChange change;
+  change.kind = kind;
+  change.previous = entry.content_sequence;
+  change.session.key = key;
+  return change;
+}
+
 Status SessionJournal::Put(const StoredSession& session) {
   CACHALOT_RETURN_IF_ERROR(CheckKey(session.key));
   CACHALOT_RETURN_IF_ERROR(CheckTokens(session.tokens.size()));
@@ -122,11 +131,8 @@ Status SessionJournal::Extend(const SessionKey& key, uint64_t from_position, std
                                entry->tokens, from_position));
   }
   CACHALOT_RETURN_IF_ERROR(CheckTokens(from_position + tokens.size()));
-  SessionChange change;
-  change.kind = SessionChangeKind::kExtend;
-  change.previous = entry->content_sequence;
+  SessionChange change = ChangeTo(key, *entry, SessionChangeKind::kExtend);
   change.from_position = from_position;
-  change.session.key = key;
   change.session.last_used = last_used;
   change.session.tokens.assign(tokens.begin(), tokens.end());
   CACHALOT_RETURN_IF_ERROR(Record(std::move(change)));
@@ -140,10 +146,7 @@ Status SessionJournal::Extend(const SessionKey& key, uint64_t from_position, std
 Status SessionJournal::Touch(const SessionKey& key, uint64_t last_used) {
   const Entry* entry = Find(key);
   if (entry == nullptr) return NotThere(key);
-  SessionChange change;
-  change.kind = SessionChangeKind::kTouch;
-  change.previous = entry->content_sequence;
-  change.session.key = key;
+  SessionChange change = ChangeTo(key, *entry, SessionChangeKind::kTouch);
   change.session.last_used = last_used;
   return Record(std::move(change));
 }
@@ -151,10 +154,7 @@ Status SessionJournal::Touch(const SessionKey& key, uint64_t last_used) {
 Status SessionJournal::SetPinned(const SessionKey& key, bool pinned) {
   const Entry* entry = Find(key);
   if (entry == nullptr) return NotThere(key);
-  SessionChange change;
-  change.kind = SessionChangeKind::kPin;
-  change.previous = entry->content_sequence;
-  change.session.key = key;
+  SessionChange change = ChangeTo(key, *entry, SessionChangeKind::kPin);
   change.session.pinned = pinned;
   return Record(std::move(change));
 }

@@ -92,6 +92,7 @@ class SessionJournal {
 
   SessionJournal(FileSystem& files, const std::string& folder, const SessionJournalOptions& options);
 
+  static SessionChange ChangeTo(const SessionKey& key, const Entry& entry, SessionChangeKind kind);
   Status Record(SessionChange change);
   Entry* Find(const SessionKey& key);
   void SetBytes(Entry& entry, uint64_t bytes);

@@ -19,7 +19,7 @@ class TransferContract : public testing::TestWithParam<Kind> {
 
   static TransferRequest Request(std::unique_ptr<TransferJob> job, uint64_t bytes = 100, uint64_t staging_bytes = 0) {
     TransferRequest request;
-    request.link = TransferLink::kDisk;
+    request.link = TierId::kDisk;
     request.bytes = bytes;
     request.staging_bytes = staging_bytes;
     request.job = std::move(job);
@@ -31,9 +31,7 @@ class TransferContract : public testing::TestWithParam<Kind> {
     EXPECT_EQ(rig.engine().Violations(), std::vector<std::string>());
     return id.ok() ? *id : TransferId(0);
   }
-  static const TransferMeter& Disk(const TransferMeters& meters) {
-    return meters.lane(TransferLink::kDisk, TransferDirection::kUp);
-  }
+  static const TransferMeter& Disk(const TransferMeters& meters) { return meters.lane(TierId::kDisk, Direction::kUp); }
   static uint64_t Ends(const TransferMeters& meters, TransferEnd end) {
     return Disk(meters).jobs[static_cast<size_t>(end)];
   }
@@ -213,7 +211,7 @@ TEST_P(TransferContract, StagingFilledBeforehandTravelsWithTheJob) {
   ASSERT_TRUE(staging);
   const std::byte* const where = staging->bytes().data();
   TransferRequest request = Request(std::make_unique<ScriptedJob>(log_));
-  request.direction = TransferDirection::kDown;
+  request.direction = Direction::kDown;
   request.staging = std::move(*staging);
   Submit(rig, std::move(request));
   const std::vector<TransferCompletion> ended = rig.Collect(1);
@@ -253,12 +251,12 @@ TEST_P(TransferContract, EachDirectionHasItsOwnBytesInFlight) {
   Submit(rig, Request(rig.HeldJob(log_), 1000));
   Submit(rig, Request(rig.HeldJob(log_), 1));
   TransferRequest down = Request(rig.HeldJob(log_), 1000);
-  down.direction = TransferDirection::kDown;
+  down.direction = Direction::kDown;
   Submit(rig, std::move(down));
   rig.WaitForRunning(2);
   const TransferMeters meters = rig.engine().meters();
-  EXPECT_EQ(meters.in_flight_bytes(TransferDirection::kUp), 1000u);
-  EXPECT_EQ(meters.in_flight_bytes(TransferDirection::kDown), 1000u);
+  EXPECT_EQ(meters.in_flight_bytes(Direction::kUp), 1000u);
+  EXPECT_EQ(meters.in_flight_bytes(Direction::kDown), 1000u);
   EXPECT_EQ(meters.waiting_jobs(), 1u);
   rig.LetGo();
   EXPECT_EQ(rig.CollectAll().size(), 3u);

@@ -30,17 +30,14 @@
 #include "base/clock.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "base/tier_rate.h"
 #include "tier/staging.h"
 
 namespace cachalot::tier {
 
 enum class TransferPriority : uint8_t { kPromotion = 0, kWriteBack = 1, kPrefetch = 2 };
-enum class TransferLink : uint8_t { kHost = 0, kDisk = 1, kRemote = 2 };  // between the hot pool and host memory; ...
-enum class TransferDirection : uint8_t { kUp = 0, kDown = 1 };            // towards the hot pool; away from it
 enum class TransferEnd : uint8_t { kDone = 0, kFailed = 1, kCancelled = 2, kLate = 3 };
 inline constexpr size_t kTransferPriorities = 3;
-inline constexpr size_t kTransferLinks = 3;
-inline constexpr size_t kTransferDirections = 2;
 inline constexpr size_t kTransferEnds = 4;
 
 using TransferId = Id<struct TransferTag, uint64_t>;  // ascending in the order of submission
@@ -55,8 +52,8 @@ class TransferJob {
 
 struct TransferRequest {
   TransferPriority priority = TransferPriority::kPromotion;
-  TransferLink link = TransferLink::kHost;
-  TransferDirection direction = TransferDirection::kUp;
+  TierId link = TierId::kHost;
+  Direction direction = Direction::kUp;
   uint64_t bytes = 0;          // that are in flight while it runs
   uint64_t staging_bytes = 0;  // to be given to it; 0 when it brings its own or needs none
   Staging staging;
@@ -87,17 +84,17 @@ struct TransferMeter {
 };
 
 struct TransferMeters {
-  std::array<std::array<TransferMeter, kTransferDirections>, kTransferLinks> lanes;
+  std::array<std::array<TransferMeter, kDirectionNames.size()>, kTierNames.size()> lanes;
   uint64_t staging_bytes = 0;
   uint64_t staging_taken_bytes = 0;
 
-  TransferMeter& lane(TransferLink link, TransferDirection direction) {
-    return lanes[static_cast<size_t>(link)][static_cast<size_t>(direction)];
+  TransferMeter& lane(TierId link, Direction direction) {
+    return lanes[TierIndex(link)][static_cast<size_t>(direction)];
   }
-  const TransferMeter& lane(TransferLink link, TransferDirection direction) const {
-    return lanes[static_cast<size_t>(link)][static_cast<size_t>(direction)];
+  const TransferMeter& lane(TierId link, Direction direction) const {
+    return lanes[TierIndex(link)][static_cast<size_t>(direction)];
   }
-  uint64_t in_flight_bytes(TransferDirection direction) const;
+  uint64_t in_flight_bytes(Direction direction) const;
   uint32_t waiting_jobs() const;
 };
 
@@ -125,7 +122,7 @@ class TransferEngine {
 };
 
 struct TransferLimits {
-  std::array<uint64_t, kTransferDirections> in_flight_bytes{};  // by direction
+  std::array<uint64_t, kDirectionNames.size()> in_flight_bytes{};  // by direction
   uint32_t waiting_jobs = 4096;
 };
 

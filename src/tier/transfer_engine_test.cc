@@ -32,7 +32,7 @@ TEST(TransferEngine, OptionsThatLetNothingRunAreRefused) {
 
 // What all jobs of a test see.
 struct Shared {
-  std::array<std::atomic<uint64_t>, kTransferDirections> in_flight_bytes{};
+  std::array<std::atomic<uint64_t>, kDirectionNames.size()> in_flight_bytes{};
   std::atomic<uint64_t> staging_bytes{0};
   std::atomic<int> over_limit{0};
   std::atomic<int> torn{0};
@@ -118,8 +118,8 @@ TEST(TransferEngine, RandomJobsOnThreadsKeepTheirPromises) {
   for (uint32_t i = 0; i < kJobs; ++i) {
     TransferRequest request;
     request.priority = static_cast<TransferPriority>(random.Below(3));
-    request.link = static_cast<TransferLink>(random.Below(3));
-    request.direction = static_cast<TransferDirection>(random.Below(2));
+    request.link = static_cast<TierId>(1 + random.Below(3));
+    request.direction = static_cast<Direction>(random.Below(2));
     request.bytes = random.Below(kInFlight / 2);
     if (random.Below(3) > 0) request.staging_bytes = 1 + random.Below(8 * kPage);
     if (random.Below(4) == 0) request.deadline = clock.Now() + Nanos(random.Below(100));

@@ -18,7 +18,7 @@ Status StatusOf(TransferEnd end) {
 
 }  // namespace
 
-uint64_t TransferMeters::in_flight_bytes(TransferDirection direction) const {
+uint64_t TransferMeters::in_flight_bytes(Direction direction) const {
   uint64_t bytes = 0;
   for (const auto& link : lanes) bytes += link[static_cast<size_t>(direction)].in_flight_bytes;
   return bytes;
@@ -36,9 +36,8 @@ TransferQueue::TransferQueue(const TransferLimits& limits, std::span<std::byte> 
     : limits_(limits), staging_(staging), home_(home) {}
 
 TransferQueue::JobClass& TransferQueue::ClassOf(const TransferRequest& request) {
-  const size_t priority_and_link =
-      static_cast<size_t>(request.priority) * kTransferLinks + static_cast<size_t>(request.link);
-  return classes_[priority_and_link * kTransferDirections + static_cast<size_t>(request.direction)];
+  const size_t priority_and_link = static_cast<size_t>(request.priority) * kTierNames.size() + TierIndex(request.link);
+  return classes_[priority_and_link * kDirectionNames.size() + static_cast<size_t>(request.direction)];
 }
 
 Status TransferQueue::Check(const TransferRequest& request) const {
@@ -46,7 +45,7 @@ Status TransferQueue::Check(const TransferRequest& request) const {
   const uint64_t most = limits_.in_flight_bytes[static_cast<size_t>(request.direction)];
   if (request.bytes > most) {
     return Invalid(fmt::format("transfer of {}: at most {} may be in flight {}", FormatBytes(request.bytes),
-                               FormatBytes(most), request.direction == TransferDirection::kUp ? "up" : "down"));
+                               FormatBytes(most), request.direction == Direction::kUp ? "up" : "down"));
   }
   if (request.staging_bytes > staging_.total_bytes()) {
     return Invalid(fmt::format("transfer through {} of staging: there are {}", FormatBytes(request.staging_bytes),
@@ -157,7 +156,7 @@ std::optional<TransferId> TransferQueue::Choose() const {
     const JobClass& jobs = classes_[i];
     if (jobs.waiting.empty()) continue;
     const bool in_time = jobs.passed < kPatience;
-    const uint64_t priority = i / (kTransferLinks * kTransferDirections);
+    const uint64_t priority = i / (kTierNames.size() * kDirectionNames.size());
     all[count++] = {in_time, in_time ? priority : std::numeric_limits<uint32_t>::max() - jobs.passed,
                     *jobs.waiting.begin()};
   }
@@ -165,7 +164,7 @@ std::optional<TransferId> TransferQueue::Choose() const {
   std::ranges::sort(heads);
 
   // What an overdue job waits for nobody else takes.
-  std::array<bool, kTransferDirections> direction_awaited{};
+  std::array<bool, kDirectionNames.size()> direction_awaited{};
   bool staging_awaited = false;
   for (const Head& head : heads) {
     const TransferRequest& request = records_.at(head.id).request;
@@ -252,8 +251,8 @@ std::optional<Staging> TransferQueue::TakeStaging(uint64_t bytes) {
 
 TransferMeters TransferQueue::meters(Nanos now) const {
   TransferMeters meters = meters_;
-  for (size_t link = 0; link < kTransferLinks; ++link) {
-    for (size_t direction = 0; direction < kTransferDirections; ++direction) {
+  for (size_t link = 0; link < kTierNames.size(); ++link) {
+    for (size_t direction = 0; direction < kDirectionNames.size(); ++direction) {
       TransferMeter& lane = meters.lanes[link][direction];
       if (lane.running_jobs > 0) lane.busy += now - busy_since_[link][direction];
     }
@@ -265,7 +264,7 @@ TransferMeters TransferQueue::meters(Nanos now) const {
 
 std::vector<std::string> TransferQueue::Violations() const {
   std::vector<std::string> out;
-  std::array<uint64_t, kTransferDirections> in_flight{};
+  std::array<uint64_t, kDirectionNames.size()> in_flight{};
   size_t waiting = 0;
   uint32_t running = 0;
   uint64_t staging = 0;
@@ -292,7 +291,7 @@ std::vector<std::string> TransferQueue::Violations() const {
     out.push_back(fmt::format("jobs hold {} bytes of staging, {} of {} are taken", staging, staging_.taken_bytes(),
                               staging_.total_bytes()));
   }
-  for (const TransferDirection direction : {TransferDirection::kUp, TransferDirection::kDown}) {
+  for (const Direction direction : {Direction::kUp, Direction::kDown}) {
     const auto i = static_cast<size_t>(direction);
     if (in_flight[i] == meters_.in_flight_bytes(direction) && in_flight[i] <= limits_.in_flight_bytes[i]) continue;
     out.push_back(fmt::format("direction {}: {} bytes in flight, counted {}, limit {}", i, in_flight[i],

@@ -85,7 +85,7 @@ class TransferQueue {
     std::set<TransferId> waiting;
     uint32_t passed = 0;  // starts in other classes since one of these started, or none waited
   };
-  static constexpr size_t kClasses = kTransferPriorities * kTransferLinks * kTransferDirections;
+  static constexpr size_t kClasses = kTransferPriorities * kTierNames.size() * kDirectionNames.size();
   using Records = std::map<TransferId, Record>;
 
   // What is not free enough for a job.
@@ -99,7 +99,7 @@ class TransferQueue {
   JobClass& ClassOf(const TransferRequest& request);
   TransferMeter& LaneOf(const TransferRequest& request) { return meters_.lane(request.link, request.direction); }
   Nanos& BusySince(const TransferRequest& request) {
-    return busy_since_[static_cast<size_t>(request.link)][static_cast<size_t>(request.direction)];
+    return busy_since_[TierIndex(request.link)][static_cast<size_t>(request.direction)];
   }
   std::optional<TransferId> Choose() const;
   // It waits no longer.
@@ -119,7 +119,7 @@ class TransferQueue {
   TransferId last_id_{0};
   Posted posted_;
   TransferMeters meters_;
-  std::array<std::array<Nanos, kTransferDirections>, kTransferLinks> busy_since_{};
+  std::array<std::array<Nanos, kDirectionNames.size()>, kTierNames.size()> busy_since_{};
 };
 
 }  // namespace cachalot::tier

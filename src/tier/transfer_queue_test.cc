@@ -101,7 +101,7 @@ TEST(TransferQueue, WhatNeedsNothingOfWhatAnOverdueJobWaitsForGoesOn) {
   rig.Submit(TransferPriority::kPromotion, 1, kPage);
   for (uint32_t i = 0; i < 3 * TransferQueue::kPatience; ++i) {
     TransferRequest request = Rig::Request(TransferPriority::kPrefetch, 100);
-    request.link = TransferLink::kDisk;
+    request.link = TierId::kDisk;
     const TransferId id = rig.queue.Submit(std::move(request), rig.now).value();
     const auto start = rig.queue.StartNext(rig.now);
     ASSERT_TRUE(start && start->id == id);
@@ -116,7 +116,7 @@ TEST(TransferQueue, MetersCountTimeBytesAndWaits) {
   Rig rig;
   const TransferId first = rig.Submit(TransferPriority::kPromotion, 600);
   const TransferId second = rig.Submit(TransferPriority::kPromotion, 400);
-  const auto lane = [&] { return rig.queue.meters(rig.now).lane(TransferLink::kHost, TransferDirection::kUp); };
+  const auto lane = [&] { return rig.queue.meters(rig.now).lane(TierId::kHost, Direction::kUp); };
   rig.now = Nanos(10);
   ASSERT_TRUE(rig.queue.StartNext(rig.now));
   rig.now = Nanos(30);
@@ -209,11 +209,11 @@ class Model {
   void Submit() {
     TransferRequest request = Rig::Request(static_cast<TransferPriority>(random_.Below(3)), random_.Below(500),
                                            random_.Below(2) * random_.Below(6 * kPage));
-    request.link = static_cast<TransferLink>(random_.Below(3));
-    request.direction = static_cast<TransferDirection>(random_.Below(2));
+    request.link = static_cast<TierId>(1 + random_.Below(3));
+    request.direction = static_cast<Direction>(random_.Below(2));
     if (random_.Below(3) == 0) request.deadline = rig_.now + Nanos(random_.Below(1000));
     Job job{.priority = request.priority, .direction = static_cast<size_t>(request.direction)};
-    job.line = (static_cast<size_t>(request.priority) * 3 + static_cast<size_t>(request.link)) * 2 + job.direction;
+    job.line = (static_cast<size_t>(request.priority) * 3 + TierIndex(request.link)) * 2 + job.direction;
     job.bytes = request.bytes;
     job.staging_bytes = request.staging_bytes;
     job.deadline = request.deadline;
@@ -401,7 +401,7 @@ class Model {
     const TransferMeters meters = rig_.queue.meters(rig_.now);
     for (size_t direction = 0; direction < 2; ++direction) {
       ASSERT_LE(InFlight(direction), kInFlight);
-      ASSERT_EQ(meters.in_flight_bytes(static_cast<TransferDirection>(direction)), InFlight(direction));
+      ASSERT_EQ(meters.in_flight_bytes(static_cast<Direction>(direction)), InFlight(direction));
     }
     for (const auto& [id, job] : jobs_) {  // what is not over is told, unless it is being delivered
       ASSERT_TRUE(job.told ? job.phase == Phase::kQuarantined : !job.end || job.phase == Phase::kDelivering);
