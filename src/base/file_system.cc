@@ -18,6 +18,8 @@
 namespace cachalot {
 namespace {
 
+constexpr uint64_t kStatBlockBytes = 512;  // of st_blocks, whatever the file system's blocks are
+
 Status Failed(std::string_view operation, const std::string& path, int error) {
   std::string message = fmt::format("cannot {} {}: {}", operation, path, std::generic_category().message(error));
   const bool full = error == ENOSPC || error == EDQUOT;
@@ -69,6 +71,8 @@ class DiskFile final : public File {
   }
 
   Status Allocate(uint64_t bytes) override {
+    // Some file systems fill up before they find that the whole does not fit, to the harm of everyone beside us.
+    if (Missing(bytes) > 0) return Failed("allocate room for", path_, ENOSPC);
     if (bytes > 0 && Uninterrupted([&] { return ::fallocate(fd_, 0, 0, static_cast<off_t>(bytes)); }) != 0) {
       const int error = errno == EOPNOTSUPP ? AllocateByWriting(bytes) : errno;
       if (error != 0) return Failed("allocate room for", path_, error);
@@ -91,6 +95,16 @@ class DiskFile final : public File {
   bool EndsBefore(uint64_t byte) const {
     struct stat info;
     return ::fstat(fd_, &info) == 0 && static_cast<uint64_t>(info.st_size) < byte;
+  }
+
+  // How many bytes the disk is short of, for a file of `bytes`; 0 where it does not tell.
+  uint64_t Missing(uint64_t bytes) const {
+    struct stat file;
+    struct statvfs disk;
+    if (::fstat(fd_, &file) != 0 || ::fstatvfs(fd_, &disk) != 0) return 0;
+    const uint64_t room =
+        static_cast<uint64_t>(file.st_blocks) * kStatBlockBytes + uint64_t{disk.f_bavail} * disk.f_frsize;
+    return bytes - std::min(bytes, room);
   }
 
   // 0 or an errno. posix_fallocate writes a byte per block where the file system cannot allocate, which a direct file
@@ -177,7 +191,6 @@ class RealFileSystem final : public FileSystem {
   Result<uint64_t> Occupied(const std::string& path) override {
     struct stat info;
     if (::stat(path.c_str(), &info) != 0) return Failed("stat", path, errno);
-    constexpr uint64_t kStatBlockBytes = 512;  // whatever the file system's blocks are
     return static_cast<uint64_t>(info.st_blocks) * kStatBlockBytes;
   }
 

@@ -204,11 +204,13 @@ TEST(DiskFileSystem, APipeIsRefusedAtOnceAndRoomThatIsNotThereIsNotGiven) {
   EXPECT_EQ(disk.files().Open(pipe, OpenMode::kReadWrite).status().code(), Code::kInvalid);
   EXPECT_TRUE(disk.files().List(disk.folder()).value().empty());
   EXPECT_EQ(disk.files().Open("/dev/full", OpenMode::kReadWrite).status().code(), Code::kInvalid);
-  const auto file = disk.files().Open(disk.folder() + "/a", OpenMode::kCreate).value();
+  const std::string path = disk.folder() + "/a";
+  const auto file = disk.files().Open(path, OpenMode::kCreate).value();
   const DiskRoom room = disk.files().Room(disk.folder()).value();
   const Status full = file->Allocate(room.total_bytes + room.free_bytes + (uint64_t{1} << 30));
-  EXPECT_FALSE(full.ok());
+  EXPECT_EQ(full.code(), Code::kOverloaded);
   EXPECT_NE(full.message().find(disk.folder()), std::string::npos);
+  EXPECT_EQ(disk.files().Occupied(path).value(), 0u);  // the disk was not filled to find that out
 }
 
 class Faults : public testing::Test {
