@@ -24,6 +24,7 @@
 #include "base/tenant.h"
 #include "engine/inquiry.h"
 #include "engine/request.h"
+#include "engine/session.h"
 
 namespace cachalot::exec {
 class DeviceMemory;
@@ -96,6 +97,7 @@ struct StepInput {
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
   std::vector<Inquiry> inquiries;
+  std::vector<SessionCommand> session_commands;
 };
 
 // Of the tiers below the hot pool; all zero where there is none.
@@ -165,6 +167,7 @@ struct StepOutput {
   std::vector<TokenEvent> tokens;
   std::vector<FinishEvent> finishes;  // after the tokens of the same choice
   std::vector<Answer> answers;
+  std::vector<SessionAnswer> session_answers;
   EngineStats stats;
   Nanos duration{0};             // of the step, as EngineLoop measured it
   double predicted_seconds = 0;  // what it was thought to take; 0: it did not run the model

@@ -15,7 +15,7 @@ namespace {
 
 struct DrainMessage {};
 struct WakeMessage {};
-using Message = std::variant<GenerateRequest, RequestId, Inquiry, DrainMessage, WakeMessage>;
+using Message = std::variant<GenerateRequest, RequestId, Inquiry, SessionCommand, DrainMessage, WakeMessage>;
 
 }  // namespace
 
@@ -48,6 +48,7 @@ EngineLoop::~EngineLoop() { Stop(); }
 void EngineLoop::Submit(GenerateRequest request) { state_->messages.Push(std::move(request)); }
 void EngineLoop::Cancel(RequestId id) { state_->messages.Push(id); }
 void EngineLoop::Drain() { state_->messages.Push(DrainMessage{}); }
+void EngineLoop::Command(SessionCommand command) { state_->messages.Push(std::move(command)); }
 void EngineLoop::Ask(Inquiry inquiry) { state_->messages.Push(std::move(inquiry)); }
 
 void EngineLoop::Stop() {
@@ -86,6 +87,8 @@ bool EngineLoop::State::TakeMessages(StepInput* input) {
       input->cancels.push_back(*id);
     } else if (auto* inquiry = std::get_if<Inquiry>(&message)) {
       input->inquiries.push_back(std::move(*inquiry));
+    } else if (auto* command = std::get_if<SessionCommand>(&message)) {
+      input->session_commands.push_back(std::move(*command));
     } else if (std::holds_alternative<DrainMessage>(message)) {
       drain_after_step = true;  // what came before it still arrives
     }
@@ -108,8 +111,8 @@ void EngineLoop::State::Main() {
     const bool ran = std::exchange(steps, output.stats.steps) != output.stats.steps;
     const uint64_t kept_now = output.stats.idle_slots + output.stats.pinned_slots;
     const bool let_go = std::exchange(kept, kept_now) != kept_now;
-    const bool says_something =
-        ran || let_go || !output.rejections.empty() || !output.finishes.empty() || !output.answers.empty();
+    const bool says_something = ran || let_go || !output.rejections.empty() || !output.finishes.empty() ||
+                                !output.answers.empty() || !output.session_answers.empty();
     if (says_something) sink(std::move(output));
     if (std::exchange(drain_after_step, false)) engine.Drain();
   }

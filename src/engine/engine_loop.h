@@ -1,5 +1,5 @@
 // EngineLoop is the engine thread: it feeds messages of other threads into Engine::Step and hands its outputs on.
-// Threads:   Submit, Cancel, Ask, Drain and Stop may be called from any thread; the sink runs on the engine
+// Threads:   Submit, Cancel, Ask, Command, Drain and Stop may be called from any thread; the sink runs on the engine
 // thread, for
 //            every step that ran the model or has something to say, and must not block.
 // Ownership: owns the thread; borrows engine and clock.
@@ -25,6 +25,7 @@ class EngineLoop {
   void Submit(GenerateRequest request);
   void Cancel(RequestId id);
   void Ask(Inquiry inquiry);
+  void Command(SessionCommand command);
   // Refuses new requests; returns at once.
   void Drain();
   // Ends the thread after the step in flight. What still runs gets no further event.

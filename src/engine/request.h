@@ -17,8 +17,15 @@
 #include "base/status.h"
 #include "base/stop_condition.h"
 #include "base/tenant.h"
+#include "engine/session.h"
 
 namespace cachalot::engine {
+
+// What the client says of its next request in the same conversation.
+struct ReturnHint {
+  bool returns = true;      // false: there will be none
+  std::optional<Nanos> in;  // after the end of this one
+};
 
 struct GenerateRequest {
   RequestId id;
@@ -26,12 +33,15 @@ struct GenerateRequest {
   uint32_t max_tokens = 16;     // output tokens of each choice; 0 only scores the prompt
   uint32_t n = 1;               // choices, forked from one prompt
   SamplingParams sampling;
-  std::vector<TokenId> end_tokens;  // sorted; any of them ends a choice and is its last token
-  StopConditionFactory stop;        // empty: none
-  int32_t prompt_logprobs = -1;     // -1: none; else logprobs of the prompt's tokens, with that many of the best
-  PrefixScope scope;                // who shares its KV
-  TenantId tenant;                  // whose caps and share it is under
-  RetentionHints retention;         // of its KV, once it has ended
+  std::vector<TokenId> end_tokens;     // sorted; any of them ends a choice and is its last token
+  StopConditionFactory stop;           // empty: none
+  int32_t prompt_logprobs = -1;        // -1: none; else logprobs of the prompt's tokens, with that many of the best
+  PrefixScope scope;                   // who shares its KV
+  TenantId tenant;                     // whose caps and share it is under
+  RetentionHints retention;            // of its KV, once it has ended
+  std::optional<SessionName> session;  // the conversation that it goes on with, or begins
+  uint64_t session_ttl_seconds = 0;    // of that, after its last use; 0: none
+  ReturnHint returns;
 };
 
 enum class RejectReason : uint8_t {
@@ -87,6 +97,7 @@ struct FinishEvent {
   uint32_t cached_tokens = 0;  // of the prompt: those that were really not computed
   uint32_t output_tokens = 0;
   RetentionReport retention;
+  std::optional<SessionReport> session;  // where the request named one
 };
 
 }  // namespace cachalot::engine

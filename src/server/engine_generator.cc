@@ -16,6 +16,7 @@ void EngineGenerator::Start(Sink sink) {
 void EngineGenerator::Submit(engine::GenerateRequest request) { loop_->Submit(std::move(request)); }
 void EngineGenerator::Cancel(RequestId id) { loop_->Cancel(id); }
 void EngineGenerator::Ask(engine::Inquiry inquiry) { loop_->Ask(std::move(inquiry)); }
+void EngineGenerator::Command(engine::SessionCommand command) { loop_->Command(std::move(command)); }
 void EngineGenerator::Drain() { loop_->Drain(); }
 void EngineGenerator::Stop() { loop_->Stop(); }
 

@@ -25,6 +25,7 @@ class EngineGenerator final : public Generator {
   void Submit(engine::GenerateRequest request) override;
   void Cancel(RequestId id) override;
   void Ask(engine::Inquiry inquiry) override;
+  void Command(engine::SessionCommand command) override;
   void Drain() override;
   void Stop() override;
 

@@ -25,6 +25,8 @@ class Generator {
   virtual void Cancel(RequestId id) = 0;
   // Answered in the output of a step.
   virtual void Ask(engine::Inquiry inquiry) = 0;
+  // Answered in the output of a step, perhaps many later.
+  virtual void Command(engine::SessionCommand command) = 0;
   // Refuses what arrives from now on.
   virtual void Drain() = 0;
   virtual void Stop() = 0;

@@ -11,6 +11,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/hash.h"
@@ -41,6 +42,13 @@ Result<uint64_t> SlotBytesOf(const KvRun& run, uint64_t run_bytes);
 // Bytes of one block.
 inline uint64_t BlockBytes(const KvRunBlock& block, uint64_t slot_bytes) {
   return static_cast<uint64_t>(std::popcount(block.groups)) * slot_bytes;
+}
+
+// Of blocks that have these groups.
+inline uint64_t BytesOf(std::span<const uint32_t> groups, uint64_t slot_bytes) {
+  uint64_t slots = 0;
+  for (const uint32_t mask : groups) slots += static_cast<uint64_t>(std::popcount(mask));
+  return slots * slot_bytes;
 }
 
 }  // namespace cachalot::tier

@@ -112,6 +112,14 @@ void FakeGenerator::Ask(engine::Inquiry inquiry) {
   changed_.NotifyAll();
 }
 
+void FakeGenerator::Command(engine::SessionCommand command) {
+  {
+    MutexLock lock(mutex_);
+    commands_.push_back(std::move(command));
+  }
+  changed_.NotifyAll();
+}
+
 void FakeGenerator::Drain() {
   MutexLock lock(mutex_);
   draining_ = true;
@@ -240,6 +248,12 @@ std::vector<engine::Inquiry> FakeGenerator::WaitForInquiries(size_t count) {
   MutexLock lock(mutex_);
   while (asked_.size() < count) changed_.Wait(mutex_);
   return asked_;
+}
+
+std::vector<engine::SessionCommand> FakeGenerator::WaitForCommands(size_t count) {
+  MutexLock lock(mutex_);
+  while (commands_.size() < count) changed_.Wait(mutex_);
+  return commands_;
 }
 
 size_t FakeGenerator::cancels() {

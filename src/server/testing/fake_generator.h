@@ -38,6 +38,7 @@ class FakeGenerator final : public Generator {
   void Submit(engine::GenerateRequest request) override;
   void Cancel(RequestId id) override;
   void Ask(engine::Inquiry inquiry) override;
+  void Command(engine::SessionCommand command) override;
   void Drain() override;
   void Stop() override;
 
@@ -52,6 +53,7 @@ class FakeGenerator final : public Generator {
   std::vector<engine::GenerateRequest> WaitForSubmits(size_t count) CACHALOT_EXCLUDES(mutex_);
   std::vector<RequestId> WaitForCancels(size_t count) CACHALOT_EXCLUDES(mutex_);
   std::vector<engine::Inquiry> WaitForInquiries(size_t count) CACHALOT_EXCLUDES(mutex_);
+  std::vector<engine::SessionCommand> WaitForCommands(size_t count) CACHALOT_EXCLUDES(mutex_);
   size_t running() CACHALOT_EXCLUDES(mutex_);
   size_t cancels() CACHALOT_EXCLUDES(mutex_);
 
@@ -81,6 +83,7 @@ class FakeGenerator final : public Generator {
   std::vector<RequestId> cancels_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<engine::Inquiry> inquiries_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<engine::Inquiry> asked_ CACHALOT_GUARDED_BY(mutex_);
+  std::vector<engine::SessionCommand> commands_ CACHALOT_GUARDED_BY(mutex_);
   std::vector<Running> running_ CACHALOT_GUARDED_BY(mutex_);
   engine::EngineStats stats_ CACHALOT_GUARDED_BY(mutex_);
   bool rejecting_ CACHALOT_GUARDED_BY(mutex_) = false;
