@@ -1,58 +1,29 @@
-#include <cstdio>
+// `cachalot replay`: a trace through the cache's policies, or through the whole engine, without a model.
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
-#include "cli/flags.h"
-#include "kv/eviction.h"
-#include "sim/block_replay.h"
+#include "cli/replay_run.h"
+#include "cli/replay_sweep.h"
 #include "sim/trace.h"
 #include "sim/workload.h"
 
 namespace cachalot::cli {
 namespace {
 
-constexpr uint64_t kMaxTraceBytes = uint64_t{1} << 32;
+// Counts with commas, shares and times with four digits after the point.
+std::string TextOf(const Json& value) {
+  if (const int64_t* count = value.AsInt()) return FormatCount(static_cast<uint64_t>(*count));
+  if (const std::optional<double> number = value.AsNumber()) return fmt::format("{:.4f}", *number);
+  return value.AsString() != nullptr ? *value.AsString() : value.Dump();
+}
 
-struct ReplayOptions {
-  std::string trace;
-  std::string policy{kv::EvictionPolicyNames().front()};
-  uint64_t capacity_blocks = 0;
-  uint32_t block_tokens = 512;
-  uint64_t ghosts_per_block = sim::BlockReplayOptions{}.ghosts_per_block;
-  uint64_t warm_up_requests = 0;
-  double positions_per_row = 0;
-  bool leaves_only = true;
-  std::string workload;
-  uint64_t seed = 1;
-  uint32_t requests = 10'000;
-  bool print_trace = false;
-  bool json = false;
-  template <class F>
-  void Visit(F&& f) {
-    f("policy", policy,
-      fmt::format("Eviction policy: {}, or {}, which looks ahead.", fmt::join(kv::EvictionPolicyNames(), ", "),
-                  sim::kOptimumPolicy));
-    f("capacity-blocks", capacity_blocks, "Blocks that the cache holds.");
-    f("block-tokens", block_tokens, "Tokens per block of the trace.");
-    f("ghosts-per-block", ghosts_per_block, "Evicted blocks that are remembered, per block of capacity.");
-    f("warm-up-requests", warm_up_requests, "Requests at the beginning that are not counted.");
-    f("positions-per-row", positions_per_row,
-      "Positions to which attention costs as much as the rest of a row; 0: all blocks cost alike.");
-    f("leaves-only", leaves_only, "A block goes only when none that follows it is there, as in the server.");
-    f("workload", workload,
-      fmt::format("Instead of TRACE, generated requests: {}.", fmt::join(sim::WorkloadNames(), ", ")));
-    f("seed", seed, "Of the generated requests.");
-    f("requests", requests, "How many are generated.");
-    f("print-trace", print_trace, "Print the trace instead of replaying it.");
-    f("json", json, "Print JSON.");
-  }
-};
+constexpr uint64_t kMaxTraceBytes = uint64_t{1} << 32;
 
 Result<sim::Trace> Load(const ReplayOptions& options) {
   if (options.trace.empty() == options.workload.empty()) {
@@ -68,65 +39,63 @@ Result<sim::Trace> Load(const ReplayOptions& options) {
   return trace;
 }
 
-void PrintJson(const ReplayOptions& options, const sim::BlockReplayResult& result) {
+// "policy  lru" and so on.
+std::string Text(const Json::Object& figures) {
+  size_t width = 0;
+  for (const auto& [name, value] : figures) width = std::max(width, name.size());
   std::string out;
-  JsonWriter w(&out);
-  w.BeginObject();
-  w.Key("trace").String(options.workload.empty() ? options.trace : options.workload);
-  w.Key("policy").String(options.policy);
-  w.Key("capacity_blocks").UInt(options.capacity_blocks);
-  w.Key("block_tokens").UInt(options.block_tokens);
-  w.Key("requests").UInt(result.requests);
-  w.Key("blocks").UInt(result.blocks);
-  w.Key("hit_blocks").UInt(result.hit_blocks);
-  w.Key("block_hit_rate").Double(result.BlockHitRate());
-  w.Key("input_tokens").UInt(result.input_tokens);
-  w.Key("hit_tokens").UInt(result.hit_tokens);
-  w.Key("token_hit_rate").Double(result.TokenHitRate());
-  w.Key("saved_work_rate").Double(result.SavedWorkRate());
-  w.Key("inserted_blocks").UInt(result.inserted_blocks);
-  w.Key("evicted_blocks").UInt(result.evicted_blocks);
-  w.EndObject();
-  fmt::print("{}\n", out);
+  for (const auto& [name, value] : figures) out += fmt::format("{:<{}}  {}\n", name, width, TextOf(value));
+  return out;
 }
 
-void PrintText(const sim::BlockReplayResult& result) {
-  fmt::print("requests   {}\n", FormatCount(result.requests));
-  fmt::print("blocks     {}, hit {} ({:.4f})\n", FormatCount(result.blocks), FormatCount(result.hit_blocks),
-             result.BlockHitRate());
-  fmt::print("tokens     {}, hit {} ({:.4f})\n", FormatCount(result.input_tokens), FormatCount(result.hit_tokens),
-             result.TokenHitRate());
-  fmt::print("work       {:.4f} of it saved\n", result.SavedWorkRate());
-  fmt::print("evicted    {} of {} inserted blocks\n", FormatCount(result.evicted_blocks),
-             FormatCount(result.inserted_blocks));
+// A column per figure.
+std::string Table(const Json::Array& rows) {
+  std::vector<size_t> widths;
+  for (const Json& row : rows) {
+    for (size_t i = 0; i < row.AsObject()->size(); ++i) {
+      const auto& [name, value] = (*row.AsObject())[i];
+      if (i == widths.size()) widths.push_back(name.size());
+      widths[i] = std::max(widths[i], TextOf(value).size());
+    }
+  }
+  std::string out;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const Json::Object& row = *rows[r].AsObject();
+    for (size_t i = 0; r == 0 && i < row.size(); ++i) out += fmt::format("{:>{}}  ", row[i].first, widths[i]);
+    if (r == 0) out += '\n';
+    for (size_t i = 0; i < row.size(); ++i) out += fmt::format("{:>{}}  ", TextOf(row[i].second), widths[i]);
+    out += '\n';
+  }
+  return out;
 }
 
 }  // namespace
 
 Status ReplayCommand(const Arguments& arguments) {
-  ReplayOptions options;
-  FlagSet flags("replay", "Replays a request trace through the prefix cache and an eviction policy, without a model.");
-  flags.Positional("TRACE", &options.trace, "Mooncake trace: JSON lines of timestamp, input_length, hash_ids", false);
-  flags.AddAll(options);
-  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
+  ReplaySettings settings;
+  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, ReadSettings(arguments, &settings));
   if (!go_on) return OkStatus();
-
-  CACHALOT_ASSIGN_OR_RETURN(const sim::Trace trace, Load(options));
-  if (options.print_trace) {
+  CACHALOT_ASSIGN_OR_RETURN(const sim::Trace trace, Load(settings.replay));
+  if (settings.replay.print_trace) {
     fmt::print("{}", sim::FormatTrace(trace));
     return OkStatus();
   }
-  CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult result,
-                            sim::ReplayBlocks(trace, {.policy = options.policy,
-                                                      .capacity_blocks = options.capacity_blocks,
-                                                      .ghosts_per_block = options.ghosts_per_block,
-                                                      .warm_up_requests = options.warm_up_requests,
-                                                      .positions_per_row = options.positions_per_row,
-                                                      .leaves_only = options.leaves_only}));
-  if (options.json) {
-    PrintJson(options, result);
+  const std::string name = settings.replay.workload.empty() ? settings.replay.trace : settings.replay.workload;
+  Json::Array rows;
+  if (!settings.replay.sweep.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(rows, SweepReplay(trace, arguments, settings));
+  } else if (!settings.replay.curve.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(rows, CurveReplay(trace, settings.replay));
   } else {
-    PrintText(result);
+    CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, Replay(trace, settings));
+    if (settings.replay.json) figures.emplace(figures.begin(), "trace", name);
+    fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
+    return OkStatus();
+  }
+  if (settings.replay.json) {
+    fmt::print("{}\n", Json(Json::Object{{"trace", name}, {"rows", std::move(rows)}}).Dump());
+  } else {
+    fmt::print("{}", Table(rows));
   }
   return OkStatus();
 }

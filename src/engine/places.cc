@@ -140,6 +140,7 @@ void Engine::State::ObserveThrash() {
   input.computed_tokens = totals.tokens_computed - std::exchange(observed_computed, totals.tokens_computed);
   input.refault_tokens = totals.refault_tokens - std::exchange(observed_refaults, totals.refault_tokens);
   input.gap_seconds = places.gap_seconds();
+  input.return_share = places.return_share();
   input.taken_slots = TakenSlots();
   input.outside = Outside();
   input.some_wait = std::ranges::any_of(waiting, [](const Request& r) { return !r.awaits && !r.capped; });

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "load/histogram.h"
+#include "base/histogram.h"
 #include "load/prompt_text.h"
 #include "load/record.h"
 

@@ -9,6 +9,7 @@ namespace {
 constexpr size_t kMostKnown = 4096;
 constexpr Nanos kKnownFor = std::chrono::minutes(10);
 constexpr double kNewest = 1.0 / 16;
+constexpr double kNewestReturn = 1.0 / 64;
 constexpr double kDeviations = 8;                            // exponential gaps exceed that in 1 of 1,000 cases
 constexpr double kFirstGuess = 10, kLeast = 1, kMost = 120;  // seconds
 
@@ -38,14 +39,19 @@ Places::Return Places::Come(Key key, Nanos now) {
     deviation_ += kNewest * (std::abs(gap - gap_) - deviation_);
     gap_ += kNewest * (gap - gap_);
   }
-  return {LosePlace(away, key), away.since};
+  const bool kept = LosePlace(away, key);
+  if (kept) LearnReturn(true);
+  return {kept, away.since};
 }
+
+void Places::LearnReturn(bool returned) { return_share_ += kNewestReturn * ((returned ? 1 : 0) - return_share_); }
 
 void Places::Expire(Nanos now) {
   const Nanos oldest_kept = now - kept_for();
   while (!kept_.empty() && kept_.begin()->first < oldest_kept) {
     const auto oldest = *kept_.begin();
     LosePlace(away_.at(oldest.second), oldest.second);
+    LearnReturn(false);
     late_.insert(oldest);
   }
   while (!late_.empty() && late_.begin()->first < now - kKnownFor) ForgetOldest();

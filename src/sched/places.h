@@ -37,9 +37,11 @@ class Places {
   // Those that are away for too long keep their place no more.
   void Expire(Nanos now);
 
-  // Those that are away and keep their place, and their slots.
+  // Those that are away and keep their place; of their slots, as many as are likely to be wanted again.
   uint32_t kept() const { return static_cast<uint32_t>(kept_.size()); }
-  uint64_t kept_slots() const { return kept_slots_; }
+  uint64_t kept_slots() const { return static_cast<uint64_t>(return_share_ * static_cast<double>(kept_slots_)); }
+  // Of those that go away, the share that comes back while it has its place.
+  double return_share() const { return return_share_; }
   // For how long one does.
   Nanos kept_for() const;
   double gap_seconds() const { return gap_; }  // 0: nobody has come back yet
@@ -53,11 +55,13 @@ class Places {
   using ByTime = std::set<std::pair<Nanos, Key>>;
   // Whether it had one.
   bool LosePlace(const Away& away, Key key);
+  void LearnReturn(bool returned);
   void ForgetOldest();
 
   std::unordered_map<Key, Away> away_;
   ByTime kept_, late_;
   uint64_t kept_slots_ = 0;
+  double return_share_ = 1;         // until some did not come back
   bool learnt_ = false;             // of a gap
   double gap_ = 0, deviation_ = 0;  // seconds
 };

@@ -50,6 +50,20 @@ TEST(Places, AreKeptForLongerTheMoreTheGapsVary) {
   EXPECT_NEAR(kept_for(2000), 3 + 8 * 2, 1);
 }
 
+TEST(Places, WhereFewComeBackPlacesTakeLittle) {
+  Places places;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Nanos now = minutes(i);
+    places.Expire(now);
+    places.Leave(i, now, now, 100);
+    if (i % 4 == 0) places.Come(i, now + seconds(5));
+  }
+  EXPECT_NEAR(places.return_share(), 0.25, 0.1);
+  places.Expire(minutes(2000));
+  places.Leave(5000, minutes(2000), minutes(2000), 1000);
+  EXPECT_NEAR(static_cast<double>(places.kept_slots()), 1000 * places.return_share(), 1);
+}
+
 TEST(Places, ANewConversationOfTheSameNameTakesThePlaceOfTheOld) {
   Places places;
   places.Leave(1, seconds(1), seconds(0), 10);

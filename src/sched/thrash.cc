@@ -48,15 +48,17 @@ double Thrash::Fitting() const {
   return conversation_slots_ > 0 ? std::max(static_cast<double>(pool_slots_) / conversation_slots_, 1.0) : 1;
 }
 
-// Each of those that fit would take a turn per gap and run, and a run would not compute again what was lost.
-bool Thrash::Pays(double gap_seconds) const {
-  const double run_seconds = run_seconds_ * (1 - refault_share());
-  return Fitting() > kClearly * finish_rate_ * (gap_seconds + run_seconds);
+// Each of those that fit would take a turn per gap and run, and a run would not compute again what was lost; nor does
+// the machine get more done than it computes, less what it computes in vain now.
+bool Thrash::Pays(const ThrashInput& input) const {
+  const double kept_share = 1 - refault_share();
+  const double turn_seconds = input.return_share * input.gap_seconds + run_seconds_ * kept_share;
+  return kClearly * kept_share < 1 && Fitting() > kClearly * finish_rate_ * turn_seconds;
 }
 
 void Thrash::Move(const ThrashInput& input) {
   const bool thrash = refault_share() > kThrashing && pressure_.levels().some.shares[0] > kWaiting;
-  if (thrash && (limit_ ? input.taken_slots <= *limit_ : Pays(input.gap_seconds))) {  // the last decrease shows already
+  if (thrash && (limit_ ? input.taken_slots <= *limit_ : Pays(input))) {  // the last decrease shows already
     const double fewer = kDecrease * static_cast<double>(std::min(input.taken_slots, pool_slots_));
     limit_ = static_cast<uint64_t>(std::max({fewer, conversation_slots_, 1.0}));
     last_outside_ = input.now;

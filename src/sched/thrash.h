@@ -9,8 +9,8 @@
 //
 // It is thrash when refaults (tokens computed again because their KV was evicted not long ago; Linux's workingset
 // refaults) make up much of what is computed while requests wait for room. A limit has a price: conversations that have
-// a place hold it while their clients think. So one comes up only where those that fit would, by Little's law, get
-// through clearly faster than all do now.
+// a place hold it while their clients think. So one comes up only where those that fit would get through clearly faster
+// than all do now, by Little's law and by what is computed in vain.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ struct ThrashInput {
   Nanos ran{0};             // how long they did, together
   uint64_t held_slots = 0;  // what they held in the end, together
   double gap_seconds = 0;   // from an answer to the conversation's next turn, as is usual
+  double return_share = 1;  // of the conversations that come to a next turn
 
   uint64_t taken_slots = 0;  // of the conversations that take part
   uint32_t outside = 0;      // requests that wait for a place
@@ -54,7 +55,7 @@ class Thrash {
  private:
   void Learn(const ThrashInput& input, double seconds);
   double Fitting() const;
-  bool Pays(double gap_seconds) const;
+  bool Pays(const ThrashInput& input) const;
   void Move(const ThrashInput& input);
 
   const uint64_t pool_slots_;

@@ -63,6 +63,15 @@ TEST(Thrash, NoLimitComesUpWhereThoseThatFitWouldNotGetThroughFaster) {
   EXPECT_FALSE(server.thrash.limit());
 }
 
+// All would go through in time, but what they compute is new: nearly as much would be left to do.
+TEST(Thrash, NoLimitComesUpWhereLittleIsComputedInVain) {
+  Server server;
+  server.Run(1000, 0.3, true, 9000, 5);
+  EXPECT_FALSE(server.thrash.limit());
+  server.Run(100, 0.4, true, 9000, 5);
+  EXPECT_TRUE(server.thrash.limit());
+}
+
 TEST(Thrash, ADecreaseIsFollowedByAnotherOnlyOnceItShows) {
   Server server;
   server.Run(100, 0.5, true, 9000, 5);

@@ -10,23 +10,12 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "exec/device_memory.h"
-#include "exec/sampler.h"
+#include "sim/sim_server.h"
 
 namespace cachalot::sim {
 namespace {
 
 constexpr Nanos kNever = Nanos::max();
-
-// An answer ends after so many tokens.
-class EndAfter final : public StopCondition {
- public:
-  explicit EndAfter(uint32_t tokens) : left_(tokens) {}
-  bool Push(TokenId) override { return --left_ == 0; }
-
- private:
-  uint32_t left_;
-};
 
 struct Client {
   SplitMix64 random{0};
@@ -39,12 +28,8 @@ struct Client {
 
 class Simulation {
  public:
-  Simulation(const ServingOptions& options, std::unique_ptr<exec::DeviceMemory> memory)
-      : options_(options),
-        memory_(std::move(memory)),
-        executor_(options.model, clock_),
-        engine_(options.engine, executor_, *memory_, sampler_),
-        end_(options.warm_up + options.measured) {
+  Simulation(const ServingOptions& options, std::unique_ptr<SimServer> server)
+      : options_(options), server_(std::move(server)), end_(options.warm_up + options.measured) {
     for (uint32_t i = 0; i < options.clients.clients; ++i) {
       Client& client = clients_.emplace_back();
       client.random = SplitMix64(options.seed ^ (uint64_t{i + 1} << 32));
@@ -56,7 +41,7 @@ class Simulation {
   }
 
   ServingReport Run() {
-    while (clock_.Now() < end_ || unanswered_ > 0) Advance();
+    while (server_->now() < end_ || unanswered_ > 0) Advance();
     std::ranges::sort(report_.requests, {}, [](const ServedRequest& r) { return std::pair(r.arrival, r.client); });
     report_.measured = options_.measured;
     report_.tokens_recomputed += preempted_;
@@ -80,8 +65,8 @@ class Simulation {
   bool Measures(Nanos moment) const { return moment >= options_.warm_up && moment < end_; }
 
   void Advance() {
-    const Nanos now = clock_.Now();
-    engine::StepInput input{.now = now, .last_duration = last_duration_};
+    const Nanos now = server_->now();
+    engine::StepInput input;
     Nanos next = kNever;
     for (Client& client : clients_) {
       if (client.wakes <= now) {
@@ -90,9 +75,8 @@ class Simulation {
         next = std::min(next, client.wakes);
       }
     }
-    if (input.arrivals.empty() && engine_.idle()) return clock_.SleepUntil(next);
-    const engine::StepOutput output = engine_.Step(std::move(input));
-    last_duration_ = clock_.Now() - now;
+    if (input.arrivals.empty() && server_->engine().idle()) return server_->SleepUntil(next);
+    const engine::StepOutput output = server_->Step(std::move(input));
     CACHALOT_CHECK(output.rejections.empty());  // the queue and the pool have room for every client
     for (const engine::TokenEvent& event : output.tokens) TakeToken(event);
     for (const engine::FinishEvent& event : output.finishes) TakeFinish(event);
@@ -113,7 +97,7 @@ class Simulation {
     client.history.resize(from + Draw(client.random, client.request.turn == 0 ? shape.first : shape.next));
     AppendText(client.random, &client.history, from);
     client.request.client = static_cast<uint32_t>(&client - clients_.data());
-    client.request.arrival = clock_.Now();
+    client.request.arrival = server_->now();
     client.request.prompt_tokens = static_cast<uint32_t>(client.history.size());
     client.request.output_tokens = 0;
     client.wakes = kNever;
@@ -124,20 +108,20 @@ class Simulation {
     asked.prompt = client.history;
     asked.max_tokens = shape.max_tokens;
     asked.sampling.temperature = 0;
-    asked.stop = [tokens = Draw(client.random, shape.output)] { return std::make_unique<EndAfter>(tokens); };
+    asked.stop = EndAfter(Draw(client.random, shape.output));
     return asked;
   }
 
   void TakeToken(const engine::TokenEvent& event) {
     Client& client = clients_[event.id.value - 1];
-    if (client.request.output_tokens++ == 0) client.request.first_token = clock_.Now();
+    if (client.request.output_tokens++ == 0) client.request.first_token = server_->now();
     client.history.push_back(event.token.token);
   }
 
   void TakeFinish(const engine::FinishEvent& event) {
     Client& client = clients_[event.id.value - 1];
     ServedRequest& request = client.request;
-    request.finish = clock_.Now();
+    request.finish = server_->now();
     request.cached_tokens = event.cached_tokens;
     const size_t known = std::max(client.computed, system_computed_ ? system_.size() : 0);
     request.recomputed_tokens = static_cast<uint32_t>(known - std::min<size_t>(known, event.cached_tokens));
@@ -148,7 +132,7 @@ class Simulation {
     }
     system_computed_ = true;
     client.computed = client.history.size() - 1;  // the last token's KV comes with the next turn
-    client.wakes = clock_.Now() + Think(client.random);
+    client.wakes = server_->now() + Think(client.random);
     if (request.turn + 1 == client.turns) client.history.clear();
   }
 
@@ -164,13 +148,8 @@ class Simulation {
   }
 
   const ServingOptions& options_;
-  ManualClock clock_;
-  std::unique_ptr<exec::DeviceMemory> memory_;
-  exec::SimExecutor executor_;
-  exec::Sampler sampler_ = exec::SimSampler();
-  engine::Engine engine_;
+  const std::unique_ptr<SimServer> server_;
   const Nanos end_;
-  Nanos last_duration_{0};
   std::vector<TokenId> system_;
   bool system_computed_ = false;
   std::vector<Client> clients_;
@@ -235,10 +214,9 @@ Result<ServingReport> SimulateServing(const ServingOptions& options) {
   if (const auto problems = Problems(options); !problems.empty()) {
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
-  const uint64_t slot_bytes = exec::SimExecutor::LayoutFor(options.model).slot_bytes;
-  Result<std::unique_ptr<exec::DeviceMemory>> memory = exec::MakeCpuMemory(slot_bytes, options.slots);
-  if (!memory.ok()) return memory.status();
-  return Simulation(options, std::move(memory).value()).Run();
+  Result<std::unique_ptr<SimServer>> server = SimServer::Make(options.engine, options.model, options.slots);
+  if (!server.ok()) return server.status();
+  return Simulation(options, std::move(server).value()).Run();
 }
 
 }  // namespace cachalot::sim

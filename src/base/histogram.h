@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 
-namespace cachalot::load {
+namespace cachalot {
 
 class Histogram {
  public:
@@ -34,4 +34,4 @@ class Histogram {
   Nanos min_{0}, max_{0};
 };
 
-}  // namespace cachalot::load
+}  // namespace cachalot

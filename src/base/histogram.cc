@@ -1,10 +1,10 @@
-#include "load/histogram.h"
+#include "base/histogram.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace cachalot::load {
+namespace cachalot {
 namespace {
 
 // Values below 2^kBits have a bucket each; above, every power of two is cut into 2^kBits.
@@ -49,4 +49,4 @@ Nanos Histogram::Quantile(double share) const {
   return std::clamp(Nanos(TopOf(bucket)), min_, max_);
 }
 
-}  // namespace cachalot::load
+}  // namespace cachalot

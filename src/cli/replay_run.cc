@@ -1,0 +1,256 @@
+#include "cli/replay_run.h"
+
+#include <charconv>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "cost/calibration_profile.h"
+#include "sim/block_replay.h"
+#include "sim/stack_distance.h"
+#include "sim/trace_serving.h"
+
+namespace cachalot::cli {
+namespace {
+
+Json Count(uint64_t count) { return static_cast<int64_t>(count); }
+
+double Share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+sim::BlockReplayOptions BlockOptionsOf(const ReplayOptions& options) {
+  return {.policy = options.policy,
+          .capacity_blocks = options.capacity_blocks,
+          .ghosts_per_block = options.ghosts_per_block,
+          .warm_up_requests = options.warm_up_requests,
+          .positions_per_row = options.positions_per_row,
+          .leaves_only = options.leaves_only};
+}
+
+Result<StepCurve> ParseCurve(std::string_view text) {
+  StepCurve curve{};
+  for (size_t i = 0; i < curve.size(); ++i) {
+    const size_t comma = text.find(',');
+    const std::string_view number = text.substr(0, comma);
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), curve[i]);
+    const bool last = i + 1 == curve.size();
+    if (error != std::errc() || end != number.data() + number.size() || last != (comma == std::string_view::npos)) {
+      return Invalid(fmt::format("--step-curve: expected {} numbers of seconds with commas between them, got \"{}\"",
+                                 curve.size(), text));
+    }
+    text.remove_prefix(last ? text.size() : comma + 1);
+  }
+  return curve;
+}
+
+Result<StepCurve> CurveOf(const EngineReplayOptions& options) {
+  if (options.profile.empty() == options.step_curve.empty()) {
+    return Invalid("--engine needs either --profile or --step-curve, to know how long steps take");
+  }
+  if (!options.step_curve.empty()) return ParseCurve(options.step_curve);
+  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.profile, cost::kMaxProfileBytes));
+  const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
+  if (!profile.ok()) return profile.status().Annotate(options.profile);
+  return profile->curve;
+}
+
+// A text file that grows line by line; all errors are told by Close.
+class Lines {
+ public:
+  // No path: nothing is written.
+  static Result<Lines> Open(const std::string& path) {
+    Lines lines;
+    if (path.empty()) return lines;
+    CACHALOT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+    lines.file_.emplace(std::move(file));
+    return lines;
+  }
+  void Add(std::string_view line) {
+    text_ += line;
+    text_ += '\n';
+    constexpr size_t kBuffered = 1 << 20;
+    if (text_.size() >= kBuffered) Flush();
+  }
+  Status Close() {
+    if (!file_) return OkStatus();
+    Flush();
+    return status_.ok() ? file_->Commit() : status_;
+  }
+
+ private:
+  void Flush() {
+    if (file_ && status_.ok()) status_ = file_->Append(std::as_bytes(std::span(text_)));
+    text_.clear();
+  }
+  std::optional<AtomicFile> file_;
+  std::string text_;
+  Status status_;
+};
+
+std::string LogLine(const sim::ReplayedRequest& request) {
+  Json::Object line;
+  line.emplace_back("request", Count(request.index));
+  line.emplace_back("arrival_seconds", ToSeconds(request.arrival));
+  line.emplace_back("prompt_tokens", Count(request.prompt_tokens));
+  if (!request.refusal.empty()) {
+    line.emplace_back("refused", request.refusal);
+  } else {
+    line.emplace_back("cached_tokens", Count(request.cached_tokens));
+    line.emplace_back("output_tokens", Count(request.output_tokens));
+    line.emplace_back("ttft_seconds", ToSeconds(request.first_token - request.arrival));
+    line.emplace_back("e2e_seconds", ToSeconds(request.finish - request.arrival));
+  }
+  return Json(std::move(line)).Dump();
+}
+
+Status WriteSeries(const std::string& path, const std::vector<sim::ServingSample>& samples) {
+  CACHALOT_ASSIGN_OR_RETURN(Lines lines, Lines::Open(path));
+  lines.Add(
+      "seconds,running_sequences,waiting_requests,pool_in_use,pool_idle,prompt_tokens_cached,prompt_tokens_computed,"
+      "tokens_generated,refault_share,pressure");
+  for (const sim::ServingSample& s : samples) {
+    lines.Add(fmt::format("{:.3f},{},{},{:.4f},{:.4f},{},{},{},{:.4f},{:.4f}", ToSeconds(s.time), s.running, s.waiting,
+                          s.in_use, s.idle, s.prompt_tokens_cached, s.prompt_tokens_computed, s.tokens_generated,
+                          s.refault_share, s.pressure));
+  }
+  return lines.Close();
+}
+
+void AddQuantiles(std::string_view name, const Histogram& times, Json::Object* out) {
+  for (const auto& [label, share] : {std::pair{"p50", 0.5}, std::pair{"p90", 0.9}, std::pair{"p99", 0.99}}) {
+    out->emplace_back(fmt::format("{}_{}_seconds", name, label), ToSeconds(times.Quantile(share)));
+  }
+}
+
+Json::Object FiguresOf(const sim::TraceServingReport& report) {
+  const double seconds = ToSeconds(report.duration);
+  const auto per_second = [&](uint64_t amount) { return seconds > 0 ? static_cast<double>(amount) / seconds : 0; };
+  Json::Object out;
+  out.emplace_back("served_requests", Count(report.served));
+  out.emplace_back("refused_requests", Count(report.refused));
+  out.emplace_back("duration_seconds", seconds);
+  out.emplace_back("prompt_tokens", Count(report.prompt_tokens));
+  out.emplace_back("cached_tokens", Count(report.cached_tokens));
+  out.emplace_back("token_hit_rate", Share(report.cached_tokens, report.prompt_tokens));
+  out.emplace_back("output_tokens", Count(report.output_tokens));
+  out.emplace_back("output_tokens_per_second", per_second(report.output_tokens));
+  out.emplace_back("goodput_requests_per_second", per_second(report.within_target));
+  AddQuantiles("ttft", report.ttft, &out);
+  AddQuantiles("itl", report.itl, &out);
+  AddQuantiles("e2e", report.e2e, &out);
+  const engine::EngineStats& stats = report.last;
+  out.emplace_back("steps", Count(stats.steps));
+  out.emplace_back("mean_pool_in_use", report.mean_in_use);
+  out.emplace_back("preemptions", Count(stats.preemptions));
+  out.emplace_back("recomputed_tokens", Count(stats.tokens_recomputed));
+  out.emplace_back("refault_tokens", Count(stats.refault_tokens));
+  out.emplace_back("evicted_blocks", Count(stats.slots_evicted));
+  out.emplace_back("pressure_some_seconds", ToSeconds(stats.pressure.some.total));
+  out.emplace_back("pressure_full_seconds", ToSeconds(stats.pressure.full.total));
+  out.emplace_back("limit_decreases", Count(stats.limit_decreases));
+  for (size_t i = 0; i < kTokenClassNames.size(); ++i) {
+    out.emplace_back(fmt::format("prompt_tokens_{}", kTokenClassNames[i]), Count(stats.hits.tokens[i]));
+  }
+  for (size_t i = 0; i < kShadowNames.size(); ++i) {
+    out.emplace_back(fmt::format("hit_tokens_at_pool_x{}", kShadowNames[i]), Count(stats.hits.shadow_tokens[i]));
+  }
+  return out;
+}
+
+// What no simulation could begin with.
+Status CheckRanges(const EngineReplayOptions& options) {
+  constexpr uint32_t kMostBlockTokens = 1024, kMostBlocks = 1u << 26;
+  constexpr uint64_t kMostContext = uint64_t{1} << 32;
+  constexpr double kMostSeconds = 1e6;
+  if (options.kv_blocks == 0 || options.kv_blocks > kMostBlocks) {
+    return Invalid(fmt::format("--kv-blocks is {}; expected 1 to {}", options.kv_blocks, kMostBlocks));
+  }
+  if (options.kv_block_tokens == 0 || options.kv_block_tokens % 16 != 0 || options.kv_block_tokens > kMostBlockTokens) {
+    return Invalid(fmt::format("--kv-block-tokens is {}; expected a multiple of 16 up to {}", options.kv_block_tokens,
+                               kMostBlockTokens));
+  }
+  if (options.context == 0 || options.context > kMostContext) {
+    return Invalid(fmt::format("--context is {}; expected 1 to {}", options.context, kMostContext));
+  }
+  if (!(options.ttft_target >= 0 && options.ttft_target <= kMostSeconds)) {
+    return Invalid(fmt::format("--ttft-target is {}; expected 0 to {} seconds", options.ttft_target, kMostSeconds));
+  }
+  if (!(options.series_every >= 0.001 && options.series_every <= kMostSeconds)) {
+    return Invalid(
+        fmt::format("--series-every is {}; expected .001 to {} seconds", options.series_every, kMostSeconds));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& options) {
+  CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult result, sim::ReplayBlocks(trace, BlockOptionsOf(options)));
+  Json::Object out;
+  out.emplace_back("policy", options.policy);
+  out.emplace_back("capacity_blocks", Count(options.capacity_blocks));
+  out.emplace_back("block_tokens", Count(options.block_tokens));
+  out.emplace_back("requests", Count(result.requests));
+  out.emplace_back("blocks", Count(result.blocks));
+  out.emplace_back("hit_blocks", Count(result.hit_blocks));
+  out.emplace_back("block_hit_rate", result.BlockHitRate());
+  out.emplace_back("input_tokens", Count(result.input_tokens));
+  out.emplace_back("hit_tokens", Count(result.hit_tokens));
+  out.emplace_back("token_hit_rate", result.TokenHitRate());
+  out.emplace_back("saved_work_rate", result.SavedWorkRate());
+  out.emplace_back("inserted_blocks", Count(result.inserted_blocks));
+  out.emplace_back("evicted_blocks", Count(result.evicted_blocks));
+  return out;
+}
+
+Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& options) {
+  CACHALOT_ASSIGN_OR_RETURN(
+      const sim::StackDistances lru,
+      sim::MeasureStackDistances(trace, {.sampled = options.sampled, .warm_up_requests = options.warm_up_requests}));
+  Json::Array rows;
+  for (const uint32_t capacity : options.curve) {
+    sim::BlockReplayOptions bound = BlockOptionsOf(options);
+    bound.policy = sim::kOptimumPolicy;
+    bound.capacity_blocks = capacity;
+    CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult optimum, sim::ReplayBlocks(trace, bound));
+    Json::Object row;
+    row.emplace_back("capacity_blocks", Count(capacity));
+    row.emplace_back("lru_block_hit_rate", lru.BlockHitRate(capacity));
+    row.emplace_back("lru_token_hit_rate", lru.TokenHitRate(capacity));
+    row.emplace_back("optimum_block_hit_rate", optimum.BlockHitRate());
+    row.emplace_back("optimum_token_hit_rate", optimum.TokenHitRate());
+    rows.emplace_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                  const engine::EngineOptions& engine) {
+  CACHALOT_RETURN_IF_ERROR(CheckRanges(options));
+  sim::TraceServingOptions serving;
+  serving.engine = engine;
+  CACHALOT_ASSIGN_OR_RETURN(serving.model.curve, CurveOf(options));
+  serving.model.vocabulary = 4096;  // enough that other text begins with another token, nearly always
+  serving.model.context_tokens = options.context;
+  serving.model.block_tokens = options.kv_block_tokens;
+  serving.slots = options.kv_blocks;
+  serving.max_tokens = options.max_tokens;
+  serving.rate = options.rate;
+  serving.ttft_target = Nanos(static_cast<Nanos::rep>(options.ttft_target * 1e9));
+  if (!options.series.empty()) serving.sample_every = Nanos(static_cast<Nanos::rep>(options.series_every * 1e9));
+  CACHALOT_ASSIGN_OR_RETURN(Lines log, Lines::Open(options.request_log));
+  if (!options.request_log.empty()) {
+    serving.on_request = [&](const sim::ReplayedRequest& request) { log.Add(LogLine(request)); };
+  }
+  CACHALOT_ASSIGN_OR_RETURN(const sim::TraceServingReport report, sim::ServeTrace(trace, serving));
+  CACHALOT_RETURN_IF_ERROR(log.Close());
+  if (!options.series.empty()) CACHALOT_RETURN_IF_ERROR(WriteSeries(options.series, report.samples));
+  return FiguresOf(report);
+}
+
+}  // namespace cachalot::cli

@@ -1,0 +1,26 @@
+// What `cachalot replay` can do with a trace. Each gives figures by name, in the order in which they are shown.
+// Threads:   pure functions, but for the files that EngineReplay writes.
+// Ownership: none.
+// Invariant: the same trace and options give the same figures.
+// Cost:      that of sim/block_replay.h, sim/stack_distance.h and sim/trace_serving.h.
+#pragma once
+
+#include "base/json.h"
+#include "base/status.h"
+#include "cli/replay_options.h"
+#include "engine/engine.h"
+#include "sim/trace.h"
+
+namespace cachalot::cli {
+
+// The cache and an eviction policy.
+Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& options);
+
+// One row per capacity of --curve.
+Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& options);
+
+// The whole engine.
+Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                  const engine::EngineOptions& engine);
+
+}  // namespace cachalot::cli

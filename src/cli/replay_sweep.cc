@@ -1,0 +1,135 @@
+#include "cli/replay_sweep.h"
+
+#include <algorithm>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/mutex.h"
+#include "base/thread_pool.h"
+#include "cli/flags.h"
+#include "cli/replay_run.h"
+#include "cli/terminal.h"
+
+namespace cachalot::cli {
+namespace {
+
+constexpr size_t kMostCombinations = 10'000;
+
+using Combination = std::vector<std::pair<std::string, std::string>>;  // name, value
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> Parts(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    const std::string_view part = Trimmed(text.substr(begin, end - begin));
+    if (!part.empty()) parts.emplace_back(part);
+    begin = end + 1;
+  }
+  return parts;
+}
+
+Result<std::vector<Combination>> Combinations(std::string_view sweep) {
+  std::vector<Combination> all = {{}};
+  for (const std::string& part : Parts(sweep, ';')) {
+    const size_t equals = part.find('=');
+    const std::string name(Trimmed(std::string_view(part).substr(0, equals)));
+    std::vector<std::string> values;
+    if (equals != std::string::npos) values = Parts(std::string_view(part).substr(equals + 1), ',');
+    if (name.empty() || values.empty()) {
+      return Invalid(fmt::format("--sweep: expected name=value,value,... between semicolons, got \"{}\"", part));
+    }
+    std::vector<Combination> longer;
+    if (all.size() > kMostCombinations / values.size()) {
+      return Invalid(fmt::format("--sweep: more than {} combinations", kMostCombinations));
+    }
+    for (const Combination& combination : all) {
+      for (const std::string& value : values) {
+        longer.push_back(combination);
+        longer.back().emplace_back(name, value);
+      }
+    }
+    all = std::move(longer);
+  }
+  return all;
+}
+
+Result<ReplaySettings> SettingsFor(const Arguments& arguments, const Combination& combination) {
+  Arguments words = arguments;
+  for (const auto& [name, value] : combination) words.push_back(fmt::format("--{}={}", name, value));
+  ReplaySettings settings;
+  const Result<bool> read = ReadSettings(words, &settings);
+  if (!read.ok()) return read.status().Annotate("--sweep");
+  return settings;
+}
+
+Result<Json::Object> RowOf(const sim::Trace& trace, const ReplaySettings& settings, const Combination& combination) {
+  CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, Replay(trace, settings));
+  Json::Object row;
+  for (const auto& [name, value] : combination) row.emplace_back(name, value);
+  for (Json::Member& figure : figures) {
+    std::string flag = figure.first;
+    std::ranges::replace(flag, '_', '-');
+    const bool varied = std::ranges::any_of(combination, [&](const auto& v) { return v.first == flag; });
+    if (!varied) row.push_back(std::move(figure));
+  }
+  return row;
+}
+
+}  // namespace
+
+Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) {
+  FlagSet flags("replay",
+                "Replays a trace of requests through the prefix cache and an eviction policy, or through the whole "
+                "engine, without a model.");
+  flags.Positional("TRACE", &settings->replay.trace,
+                   "Mooncake trace: JSON lines of timestamp, input_length, output_length, hash_ids", false);
+  flags.AddAll(settings->replay);
+  flags.AddAll(settings->with_engine);
+  flags.AddAll(settings->engine);
+  return flags.Parse(arguments);
+}
+
+Result<Json::Object> Replay(const sim::Trace& trace, const ReplaySettings& settings) {
+  if (settings.with_engine.engine) return EngineReplay(trace, settings.with_engine, settings.engine);
+  return BlockReplay(trace, settings.replay);
+}
+
+Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings) {
+  if (!settings.with_engine.request_log.empty() || !settings.with_engine.series.empty()) {
+    return Invalid("--request-log and --series belong to one replay; --sweep does many");
+  }
+  CACHALOT_ASSIGN_OR_RETURN(const std::vector<Combination> combinations, Combinations(settings.replay.sweep));
+  std::vector<ReplaySettings> each;
+  for (const Combination& combination : combinations) {
+    CACHALOT_ASSIGN_OR_RETURN(ReplaySettings one, SettingsFor(arguments, combination));
+    each.push_back(std::move(one));
+  }
+  const size_t threads = settings.replay.threads == 0 ? std::thread::hardware_concurrency() : settings.replay.threads;
+  ThreadPool pool(std::clamp<size_t>(threads, 1, each.size()));
+  std::vector<Result<Json::Object>> rows(each.size(), Json::Object());
+  ProgressBar bar("replay");
+  Mutex mutex;
+  size_t done = 0;
+  pool.ParallelFor(each.size(), [&](size_t i) {
+    rows[i] = RowOf(trace, each[i], combinations[i]);
+    const MutexLock lock(mutex);
+    bar.Show(static_cast<double>(++done) / static_cast<double>(each.size()));
+  });
+  Json::Array out;
+  for (Result<Json::Object>& row : rows) {
+    if (!row.ok()) return row.status();
+    out.emplace_back(std::move(row).value());
+  }
+  return out;
+}
+
+}  // namespace cachalot::cli

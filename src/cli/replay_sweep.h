@@ -1,0 +1,32 @@
+// Settings of a replay, and replays of one trace with many of them.
+// Threads:   SweepReplay runs replays on threads of its own; the rest are pure functions.
+// Ownership: none.
+// Invariant: rows of a sweep stand in the order of its combinations, the last setting changing fastest.
+// Cost:      that of the replays.
+#pragma once
+
+#include "base/json.h"
+#include "base/status.h"
+#include "cli/commands.h"
+#include "cli/replay_options.h"
+#include "engine/engine.h"
+#include "sim/trace.h"
+
+namespace cachalot::cli {
+
+struct ReplaySettings {
+  ReplayOptions replay;
+  EngineReplayOptions with_engine;
+  engine::EngineOptions engine;
+};
+
+// False when --help was asked for and printed.
+Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings);
+
+// One replay: its figures.
+Result<Json::Object> Replay(const sim::Trace& trace, const ReplaySettings& settings);
+
+// One per combination of what settings.replay.sweep lists, each a row that begins with what was varied.
+Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings);
+
+}  // namespace cachalot::cli

@@ -1,0 +1,83 @@
+// ServeTrace runs the real engine in virtual time against the requests of a trace, which arrive when the trace says (an
+// open loop).
+// Threads:   a pure function.
+// Ownership: none.
+// Invariant: the same trace and options give the same report. Every request is answered or refused, and its tokens are
+//            hit or computed: of those that finished, prompt tokens = cached + computed.
+// Cost:      that of the engine's steps; memory linear in the blocks that the engine knows, in the requests that run or
+//            wait, and in the samples.
+//
+// The text of a block is a function of its id, so that equal ids are equal text. What the engine generates is not what
+// a later request of the trace says: answers come back as blocks that nobody computed, unless a request before had
+// them in its prompt.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/histogram.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "exec/sim/sim_executor.h"
+#include "sim/trace.h"
+
+namespace cachalot::sim {
+
+struct ReplayedRequest {
+  uint64_t index = 0;  // in the trace
+  Nanos arrival{0};
+  Nanos first_token{0};
+  Nanos finish{0};
+  uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;
+  uint64_t output_tokens = 0;
+  std::string refusal;  // why it was not served; empty: it was
+};
+
+// The engine at one moment.
+struct ServingSample {
+  Nanos time{0};
+  uint32_t running = 0;  // sequences
+  uint32_t waiting = 0;  // requests
+  double in_use = 0;     // share of the pool
+  double idle = 0;       // kept for later requests
+  uint64_t prompt_tokens_cached = 0;
+  uint64_t prompt_tokens_computed = 0;
+  uint64_t tokens_generated = 0;
+  double refault_share = 0;
+  double pressure = 0;  // share of the last 10 s in which some waited for KV
+};
+
+struct TraceServingOptions {
+  engine::EngineOptions engine;
+  exec::SimOptions model;
+  uint32_t slots = 4096;
+  uint32_t max_tokens = 0;  // that each request asks for; 0: as many as its answer has
+  double rate = 1;          // requests come so much faster than the trace says
+  Nanos sample_every{0};    // 0: no samples
+  Nanos ttft_target{0};     // of goodput; 0: none
+  // Told of each request once it is over, in that order. May be empty.
+  std::function<void(const ReplayedRequest&)> on_request;
+};
+
+struct TraceServingReport {
+  uint64_t served = 0;
+  uint64_t refused = 0;
+  uint64_t within_target = 0;  // of the served ones
+  Nanos duration{0};           // from the first arrival to the last answer
+  Histogram ttft, itl, e2e;
+  uint64_t prompt_tokens = 0;  // of those served
+  uint64_t cached_tokens = 0;
+  uint64_t output_tokens = 0;
+  double mean_in_use = 0;  // share of the pool, over time
+  std::vector<ServingSample> samples;
+  engine::EngineStats last;
+};
+
+// kInvalid when the options make no sense together, or for a trace without requests.
+Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOptions& options);
+
+}  // namespace cachalot::sim

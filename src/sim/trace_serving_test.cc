@@ -1,0 +1,138 @@
+#include "sim/trace_serving.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sim/workload.h"
+
+namespace cachalot::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+TraceServingOptions Small() {
+  TraceServingOptions options;
+  options.model.vocabulary = 4096;
+  options.model.curve = {0.01, 5e-5, 4e-9, 0, 2e-5};
+  options.slots = 4096;
+  return options;
+}
+
+TraceServingReport Serve(const Trace& trace, const TraceServingOptions& options) {
+  auto report = ServeTrace(trace, options);
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return std::move(report).value();
+}
+
+Trace ChatTrace(uint32_t requests, uint64_t seed = 1) {
+  return MakeWorkload("chat", {.seed = seed, .requests = requests, .block_tokens = 64}).value();
+}
+
+TEST(TraceServing, EveryRequestIsServedAndItsTokensAreHitOrComputed) {
+  const Trace trace = ChatTrace(200);
+  TraceServingOptions options = Small();
+  std::vector<ReplayedRequest> requests;
+  options.on_request = [&](const ReplayedRequest& request) { requests.push_back(request); };
+  const TraceServingReport report = Serve(trace, options);
+  ASSERT_EQ(requests.size(), 200u);
+  EXPECT_EQ(report.served, 200u);
+  EXPECT_EQ(report.refused, 0u);
+  uint64_t prompt = 0, cached = 0, output = 0;
+  for (const ReplayedRequest& request : requests) {
+    const TraceRequest& asked = trace.requests[request.index];
+    EXPECT_EQ(request.arrival, asked.arrival);
+    EXPECT_EQ(request.prompt_tokens, asked.input_tokens);
+    EXPECT_EQ(request.output_tokens, std::max<uint64_t>(asked.output_tokens, 1));
+    EXPECT_LE(request.arrival, request.first_token);
+    EXPECT_LE(request.first_token, request.finish);
+    prompt += request.prompt_tokens;
+    cached += request.cached_tokens;
+    output += request.output_tokens;
+  }
+  EXPECT_EQ(report.prompt_tokens, prompt);
+  EXPECT_EQ(report.cached_tokens, cached);
+  EXPECT_EQ(report.output_tokens, output);
+  EXPECT_EQ(report.last.prompt_tokens_cached + report.last.prompt_tokens_computed,
+            prompt + report.last.tokens_recomputed);
+}
+
+TEST(TraceServing, EqualOptionsGiveEqualReportsAndAnotherPolicyAnother) {
+  const Trace trace = ChatTrace(300);
+  TraceServingOptions options = Small();
+  options.slots = 1024;
+  const auto sum = [](const TraceServingReport& r) {
+    return std::tuple(r.duration, r.cached_tokens, r.ttft.Quantile(0.5), r.e2e.max(), r.last.steps);
+  };
+  const TraceServingReport first = Serve(trace, options);
+  EXPECT_EQ(sum(first), sum(Serve(trace, options)));
+  options.engine.eviction = "fifo";
+  EXPECT_NE(sum(first), sum(Serve(trace, options)));
+}
+
+TEST(TraceServing, EqualBlocksAreEqualText) {
+  Trace trace{.block_tokens = 64, .requests = {}};
+  trace.requests.push_back({.arrival = seconds(0), .input_tokens = 128, .output_tokens = 1, .blocks = {1, 2}});
+  trace.requests.push_back({.arrival = seconds(10), .input_tokens = 160, .output_tokens = 1, .blocks = {1, 2, 3}});
+  trace.requests.push_back({.arrival = seconds(20), .input_tokens = 128, .output_tokens = 1, .blocks = {1, 4}});
+  TraceServingOptions options = Small();
+  std::vector<uint64_t> cached;
+  options.on_request = [&](const ReplayedRequest& request) { cached.push_back(request.cached_tokens); };
+  Serve(trace, options);
+  EXPECT_EQ(cached, (std::vector<uint64_t>{0, 128, 64}));
+}
+
+TEST(TraceServing, TimesAreThoseOfTheCurve) {
+  Trace trace{.block_tokens = 64, .requests = {}};
+  trace.requests.push_back({.arrival = seconds(3), .input_tokens = 64, .output_tokens = 3, .blocks = {1}});
+  TraceServingOptions options = Small();
+  options.model.curve = {0.5, 0, 0, 0, 0};  // half a second per step, whatever it does
+  options.sample_every = milliseconds(1);
+  const TraceServingReport report = Serve(trace, options);
+  EXPECT_EQ(report.ttft.max(), milliseconds(500));
+  EXPECT_EQ(report.itl.min(), milliseconds(500));
+  EXPECT_EQ(report.itl.count(), 2u);
+  EXPECT_EQ(report.e2e.max(), milliseconds(1500));
+  EXPECT_EQ(report.duration, milliseconds(1500));
+  ASSERT_EQ(report.samples.size(), 3u);
+  EXPECT_EQ(report.samples[0].time, milliseconds(3500));
+  EXPECT_GT(report.samples[0].in_use, 0);
+}
+
+TEST(TraceServing, AHigherRateBringsRequestsSooner) {
+  const Trace trace = ChatTrace(100);
+  TraceServingOptions options = Small();
+  const Nanos before = Serve(trace, options).duration;
+  options.rate = 4;
+  EXPECT_LT(Serve(trace, options).duration, before / 3);
+}
+
+TEST(TraceServing, WhatCannotBeServedIsRefusedAndCounted) {
+  Trace trace{.block_tokens = 64, .requests = {}};
+  trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 1, .blocks = {1}});
+  trace.requests.push_back({.arrival = seconds(1), .input_tokens = 128, .output_tokens = 1, .blocks = {1, 2}});
+  TraceServingOptions options = Small();
+  options.model.context_tokens = 100;
+  std::string refusal;
+  options.on_request = [&](const ReplayedRequest& request) { refusal += request.refusal; };
+  const TraceServingReport report = Serve(trace, options);
+  EXPECT_EQ(report.served, 1u);
+  EXPECT_EQ(report.refused, 1u);
+  EXPECT_THAT(refusal, HasSubstr("context is 100 tokens"));
+}
+
+TEST(TraceServing, OptionsThatMakeNoSenseAreRefused) {
+  TraceServingOptions options = Small();
+  options.slots = 0;
+  options.rate = 0;
+  options.model.curve[1] = -1;
+  options.engine.eviction = "never";
+  const std::string message = ServeTrace({}, options).status().message();
+  for (const char* part : {"no requests", "no blocks", "rate of 0", "step curve", "never"}) {
+    EXPECT_THAT(message, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace cachalot::sim
