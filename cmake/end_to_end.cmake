@@ -21,6 +21,10 @@ cachalot_end_to_end(end_to_end_tenants model
                     ${Python3_EXECUTABLE} tests/server/tenants_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_disk model
                     ${Python3_EXECUTABLE} tests/server/disk_test.py --cachalot $<TARGET_FILE:cachalot>)
+cachalot_end_to_end(end_to_end_sessions model
+                    ${Python3_EXECUTABLE} tests/server/sessions_test.py --cachalot $<TARGET_FILE:cachalot>)
+cachalot_end_to_end(end_to_end_kill slow
+                    ${Python3_EXECUTABLE} tests/server/kill_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_bench_serve model
                     ${Python3_EXECUTABLE} tests/server/bench_serve_test.py --cachalot $<TARGET_FILE:cachalot>)
 

@@ -1,5 +1,7 @@
 // Any bytes as a segment or as the deletion file of a folder: the tier opens, and what it then finds it reads or drops.
 // The first byte chooses the file. Record headers are given checksums that agree, so that what is behind them is met.
+// The bytes are also unpacked as a block.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "tier/block_packer.h"
 #include "tier/disk_inspection.h"
 #include "tier/disk_tier.h"
 
@@ -107,8 +110,10 @@ void ReadAll(DiskTier& tier, std::span<const std::byte> bytes) {
   if (!record.ok()) return;
   KvRun run{record->identity, record->parent, record->first_position, {}, record->tokens};
   for (const RecordBlock& block : record->blocks) run.blocks.push_back({block.key, block.tokens, block.groups});
-  if (PayloadBytes(*record) > (1 << 20)) return;
-  std::vector<std::byte> into(PayloadBytes(*record));
+  uint64_t raw_bytes = 0;
+  for (const RecordBlock& block : record->blocks) raw_bytes += block.bytes;
+  if (raw_bytes > (1 << 20)) return;
+  std::vector<std::byte> into(raw_bytes);
   const Result<std::vector<ReadOutcome>> outcomes = tier.Read(run, into);
   if (!outcomes.ok()) return;
   for (size_t i = 0; i < outcomes->size(); ++i) {
@@ -121,6 +126,8 @@ void Decode(std::span<const std::byte> bytes) {
   if (const Result<RecordHeader> record = DecodeRecordHeader(bytes); record.ok()) {
     CACHALOT_CHECK(DecodeRecordHeader(EncodeRecordHeader(*record)).value() == *record);
   }
+  std::array<std::byte, 256> block;
+  (void)BlockPacker().Unpack(bytes, block);
   if (bytes.size() < kDiskPage) return;
   const Result<FooterTrailer> trailer = DecodeTrailer(bytes, bytes.size() + kDiskPage);
   if (trailer.ok() && trailer->body_bytes <= bytes.size()) {

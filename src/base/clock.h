@@ -36,20 +36,24 @@ class SteadyClock final : public Clock {
   void SleepUntil(Nanos moment) override;
 };
 
-// For tests and the simulator: time stands still until advanced. Both times move together.
+// For tests and the simulator: time stands still until advanced. Both times move together, but that the wall clock may
+// jump.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(int64_t unix_seconds_at_zero = 0) : unix_seconds_at_zero_(unix_seconds_at_zero) {}
   Nanos Now() const override { return Nanos(now_.load(std::memory_order_acquire)); }
   int64_t UnixSeconds() const override {
-    return unix_seconds_at_zero_ + std::chrono::duration_cast<std::chrono::seconds>(Now()).count();
+    return unix_seconds_at_zero_.load(std::memory_order_acquire) +
+           std::chrono::duration_cast<std::chrono::seconds>(Now()).count();
   }
   void SleepUntil(Nanos moment) override;
   // Requires: d >= 0.
   void Advance(Nanos d);
+  // Forwards or back.
+  void JumpWallClock(int64_t seconds) { unix_seconds_at_zero_.fetch_add(seconds, std::memory_order_acq_rel); }
 
  private:
-  const int64_t unix_seconds_at_zero_;
+  std::atomic<int64_t> unix_seconds_at_zero_;
   std::atomic<Nanos::rep> now_{0};
 };
 

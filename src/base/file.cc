@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "base/file_system.h"
+
 namespace cachalot {
 namespace {
 
@@ -37,28 +39,6 @@ std::string ErrnoText(int error) { return std::generic_category().message(error)
 
 Status OpenFailed(const std::string& path, int error) {
   return Unavailable(fmt::format("cannot open {}: {}", path, ErrnoText(error)));
-}
-
-Status WriteAll(int fd, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Unavailable(ErrnoText(errno));
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return OkStatus();
-}
-
-Status SyncFolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
-  const FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.ok()) return OpenFailed(folder, errno);
-  // EINVAL: the file system has no such operation for folders.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) {
-    return Unavailable(fmt::format("cannot sync {}: {}", folder, ErrnoText(errno)));
-  }
-  return OkStatus();
 }
 
 }  // namespace
@@ -128,39 +108,40 @@ Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
 Result<AtomicFile> AtomicFile::Create(const std::string& path, FileAccess access) {
   static std::atomic<uint64_t> next{0};
   std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                        access == FileAccess::kOwnerOnly ? 0600 : 0644);
-  if (fd < 0) return OpenFailed(temporary, errno);
-  return AtomicFile(path, std::move(temporary), fd);
+  const OpenMode mode = access == FileAccess::kOwnerOnly ? OpenMode::kCreate : OpenMode::kCreatePublic;
+  CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, DiskFileSystem()->Open(temporary, mode));
+  return AtomicFile(path, std::move(temporary), std::move(file));
 }
 
-AtomicFile::AtomicFile(AtomicFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::move(other.temporary_)), fd_(std::exchange(other.fd_, -1)) {}
+AtomicFile::AtomicFile(std::string path, std::string temporary, std::unique_ptr<File> file)
+    : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept = default;
 
 AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
-  std::swap(fd_, other.fd_);
+  std::swap(file_, other.file_);
+  std::swap(bytes_, other.bytes_);
   return *this;
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (file_ != nullptr) (void)DiskFileSystem()->Remove(temporary_);
 }
 
 Status AtomicFile::Append(std::span<const std::byte> bytes) {
-  return WriteAll(fd_, bytes).Annotate("cannot write " + temporary_);
+  CACHALOT_RETURN_IF_ERROR(file_->WriteAt(bytes_, bytes));
+  bytes_ += bytes.size();
+  return OkStatus();
 }
 
 Status AtomicFile::Commit() {
-  if (::fsync(fd_) != 0) return Unavailable(fmt::format("cannot sync {}: {}", temporary_, ErrnoText(errno)));
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return Unavailable(fmt::format("cannot rename {} to {}: {}", temporary_, path_, ErrnoText(errno)));
-  }
-  ::close(std::exchange(fd_, -1));
-  return SyncFolderOf(path_);
+  const std::unique_ptr<FileSystem> files = DiskFileSystem();
+  CACHALOT_RETURN_IF_ERROR(file_->Sync());
+  CACHALOT_RETURN_IF_ERROR(files->Rename(temporary_, path_));
+  file_ = nullptr;
+  return files->SyncFolder(FolderAbove(path_));
 }
 
 Status WriteFileAtomically(const std::string& path, std::string_view contents, FileAccess access) {

@@ -1,4 +1,4 @@
-// Files: a read-only memory map, whole-file reads, and atomic writes. The one place that calls open().
+// Files: a read-only memory map, whole-file reads, and atomic writes. With file_system.cc the place that calls open().
 // Threads:   a MappedFile may be read from any thread; an AtomicFile belongs to one.
 // Ownership: MappedFile unmaps when destroyed; AtomicFile removes what was not committed.
 // Invariant: bytes() is exactly the file as it was when opened.
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include "base/status.h"
 
 namespace cachalot {
+
+class File;
 
 class MappedFile {
  public:
@@ -58,11 +61,11 @@ class AtomicFile {
   Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, int fd)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  AtomicFile(std::string path, std::string temporary, std::unique_ptr<File> file);
   std::string path_;
   std::string temporary_;
-  int fd_ = -1;  // -1: nothing to remove
+  std::unique_ptr<File> file_;  // null: nothing to remove
+  uint64_t bytes_ = 0;
 };
 
 // Create, Append and Commit in one.

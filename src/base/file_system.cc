@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -52,6 +54,16 @@ class DiskFile final : public File {
       offset += static_cast<uint64_t>(n);
     }
     return OkStatus();
+  }
+
+  Status ReadAt(uint64_t offset, std::span<std::byte> first, std::span<std::byte> second) const override {
+    const std::array<iovec, 2> parts{iovec{first.data(), first.size()}, iovec{second.data(), second.size()}};
+    const ssize_t n =
+        Uninterrupted([&] { return ::preadv(fd_, parts.data(), parts.size(), static_cast<off_t>(offset)); });
+    // What is missing, or the reason, is for plain reads.
+    const size_t got = static_cast<size_t>(std::max<ssize_t>(n, 0)), of_first = std::min(got, first.size());
+    CACHALOT_RETURN_IF_ERROR(ReadAt(offset + of_first, first.subspan(of_first)));
+    return ReadAt(offset + std::max(got, first.size()), second.subspan(got - of_first));
   }
 
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
@@ -125,7 +137,8 @@ int FlagsOf(OpenMode mode) {
   switch (mode) {
     case OpenMode::kRead: return O_RDONLY;
     case OpenMode::kReadWrite: return O_RDWR;
-    case OpenMode::kCreate: break;
+    case OpenMode::kCreate:
+    case OpenMode::kCreatePublic: break;
   }
   return O_RDWR | O_CREAT | O_EXCL;
 }
@@ -197,7 +210,8 @@ class RealFileSystem final : public FileSystem {
  private:
   static Result<std::unique_ptr<File>> OpenWith(const std::string& path, OpenMode mode, int wished_flags) {
     // O_NONBLOCK: opening a pipe must not wait for its other end before we can refuse it.
-    const int fd = Uninterrupted([&] { return ::open(path.c_str(), FlagsOf(mode) | O_CLOEXEC | O_NONBLOCK, 0600); });
+    const mode_t access = mode == OpenMode::kCreatePublic ? 0644 : 0600;
+    const int fd = Uninterrupted([&] { return ::open(path.c_str(), FlagsOf(mode) | O_CLOEXEC | O_NONBLOCK, access); });
     if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return Invalid(fmt::format("{} is not a regular file", path));
     if (fd < 0) return Failed("open", path, errno);
     auto file = std::make_unique<DiskFile>(fd, path);
@@ -213,6 +227,13 @@ class RealFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+std::string FolderAbove(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  const size_t slash = path.rfind('/', end);
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
 
 std::unique_ptr<FileSystem> DiskFileSystem() { return std::make_unique<RealFileSystem>(); }
 

@@ -20,9 +20,10 @@
 namespace cachalot {
 
 enum class OpenMode : uint8_t {
-  kRead,       // exists
-  kReadWrite,  // exists
-  kCreate,     // does not exist yet; read and written by the owner only (0600)
+  kRead,          // exists
+  kReadWrite,     // exists
+  kCreate,        // does not exist yet; read and written by the owner only (0600)
+  kCreatePublic,  // does not exist yet; others may read it (0644)
 };
 
 class File {
@@ -31,6 +32,11 @@ class File {
 
   // kCorrupt when the file ends before `into` is full, kUnavailable when reading fails.
   virtual Status ReadAt(uint64_t offset, std::span<std::byte> into) const = 0;
+  // What is there one after the other, into two places: one operation where the system can.
+  virtual Status ReadAt(uint64_t offset, std::span<std::byte> first, std::span<std::byte> second) const {
+    CACHALOT_RETURN_IF_ERROR(ReadAt(offset, first));
+    return ReadAt(offset + first.size(), second);
+  }
   // kOverloaded when the disk or quota is full, kUnavailable when writing fails. After an error any part may be
   // written.
   virtual Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) = 0;
@@ -71,6 +77,9 @@ class FileSystem {
   // Bytes that the file occupies, as `du` counts them.
   virtual Result<uint64_t> Occupied(const std::string& path) = 0;
 };
+
+// The folder that `path` is in: "." or "/" where it names none.
+std::string FolderAbove(const std::string& path);
 
 // The file system of this machine.
 std::unique_ptr<FileSystem> DiskFileSystem();

@@ -21,7 +21,7 @@ struct KvLedger {
   uint64_t shared_bytes = 0;    // of them: held by more than one sequence
   uint64_t idle_bytes = 0;      // tokens kept for later requests only
   uint64_t reserved_bytes = 0;  // places of the open step's rows
-  uint64_t transit_bytes = 0;   // tokens that the open step copies, or that come from a lower tier
+  uint64_t transit_bytes = 0;   // tokens that the open step copies, or that come from or go to a lower tier
   uint64_t waste_bytes = 0;     // places in blocks that hold no token, or one that left its window
   uint64_t padding_bytes = 0;   // that slots have beyond their group's blocks
   uint64_t free_bytes = 0;

@@ -16,6 +16,8 @@
 #include "base/hit_account.h"
 #include "base/kv_ledger.h"
 #include "base/kv_pressure.h"
+#include "base/metric_values.h"
+#include "base/read_outcome.h"
 #include "base/step_curve.h"
 
 namespace cachalot {
@@ -44,6 +46,21 @@ enum class Counter : uint16_t {
   kLoadsFailed,
   kStoresFailed,
   kTierBytes,
+  kSessionsBegun,
+  kSessionsEnded,
+  kSessionsRefused,
+  kSessionMoves,
+  kSessionTokens,
+  kSessionCommandsFailed,
+  kHostStoredBytes,
+  kHostFound,
+  kHostEvicted,
+  kHostDropped,
+  kDiskRefused,
+  kDiskReads,
+  kTokensPrefetched,
+  kHostTokensLoaded,
+  kEngineTime,
 };
 
 enum class Gauge : uint16_t {
@@ -72,6 +89,9 @@ enum class Gauge : uint16_t {
   kDiskLiveBytes,
   kDiskOccupiedBytes,
   kDiskDegraded,
+  kSessions,
+  kSessionsPinned,
+  kHostBytes,
 };
 
 enum class Histogram : uint16_t {
@@ -102,24 +122,6 @@ struct MetricRow {
   MetricLabel label{};                // no name: none
   std::span<const double> buckets{};  // upper bounds, ascending; of histograms only
 };
-
-namespace metric_values {
-inline constexpr std::array<std::string_view, 5> kOutcomes = {"stop", "length", "cancelled", "rejected", "error"};
-inline constexpr std::array<std::string_view, 3> kPinOutcomes = {"whole", "shortened", "refused"};
-inline constexpr std::array<std::string_view, 10> kHttpStatuses = {"200", "400", "404", "405", "408",
-                                                                   "413", "429", "500", "503", "other"};
-// Without "salt", which the last one stands for: what other tenants have is not to be read here.
-inline constexpr auto kTokenClasses = [] {
-  std::array<std::string_view, kTokenClassNames.size() - 1> names;
-  std::ranges::remove_copy(kTokenClassNames, names.begin(), kTokenClassNames[static_cast<size_t>(TokenClass::kSalt)]);
-  return names;
-}();
-inline constexpr double kSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600};
-inline constexpr std::array<std::string_view, 2> kDirections = {"up", "down"};
-inline constexpr std::array<std::string_view, 2> kPressureLevels = {"some", "full"};
-inline constexpr double kRatios[] = {.25, .5, .75, .9, .95, 1, 1.05, 1.1, 1.25, 1.5, 2, 4, 10};
-inline constexpr double kTokens[] = {1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
-}  // namespace metric_values
 
 inline constexpr std::array kCounters = {
     MetricRow<Counter>{Counter::kRequests,
@@ -188,6 +190,51 @@ inline constexpr std::array kCounters = {
                        "bytes",
                        "KV that moved from the disk tier into the hot pool (up), or to the disk tier (down).",
                        {"direction", metric_values::kDirections}},
+    MetricRow<Counter>{Counter::kSessionsBegun, "cachalot_sessions_begun_total", "",
+                       "Sessions that requests, forks and restored files began."},
+    MetricRow<Counter>{Counter::kSessionsEnded,
+                       "cachalot_sessions_ended_total",
+                       "",
+                       "Sessions that ended: deleted or past their TTL, or forgotten to make room for others.",
+                       {"cause", metric_values::kSessionEnds}},
+    MetricRow<Counter>{Counter::kSessionsRefused, "cachalot_sessions_refused_total", "",
+                       "Sessions that were not remembered for want of room."},
+    MetricRow<Counter>{Counter::kSessionMoves,
+                       "cachalot_session_moves_total",
+                       "",
+                       "Sessions that were suspended, or resumed by a command or a hint.",
+                       {"verb", metric_values::kSessionMoves}},
+    MetricRow<Counter>{Counter::kSessionTokens,
+                       "cachalot_session_tokens_total",
+                       "tokens",
+                       "Tokens of the histories of requests' sessions, and of them those that the prompts began with.",
+                       {"part", metric_values::kSessionParts}},
+    MetricRow<Counter>{Counter::kSessionCommandsFailed, "cachalot_session_commands_failed_total", "",
+                       "Commands about sessions that ended with an error."},
+    MetricRow<Counter>{Counter::kHostStoredBytes, "cachalot_host_stored_bytes_total", "bytes",
+                       "KV that went from the hot pool to host memory."},
+    MetricRow<Counter>{Counter::kHostFound, "cachalot_host_found_blocks_total", "",
+                       "Blocks in host memory that requests found, each layer group counting."},
+    MetricRow<Counter>{Counter::kHostEvicted, "cachalot_host_evicted_blocks_total", "",
+                       "Blocks that left host memory to make room there, each layer group counting."},
+    MetricRow<Counter>{Counter::kHostDropped, "cachalot_host_dropped_blocks_total", "",
+                       "Blocks that left the hot pool and did not go to host memory, though there is some."},
+    MetricRow<Counter>{Counter::kDiskRefused, "cachalot_disk_refused_blocks_total", "",
+                       "Blocks that were not written to disk, as that costs more than they are thought to save."},
+    MetricRow<Counter>{Counter::kDiskReads,
+                       "cachalot_disk_reads_total",
+                       "",
+                       "Blocks that were to be read from disk, by what became of them; all but \"read\" are misses.",
+                       {"outcome", kReadOutcomeNames}},
+    MetricRow<Counter>{Counter::kTokensPrefetched, "cachalot_prefetched_tokens_total", "tokens",
+                       "Tokens whose KV was loaded before a request asked for them."},
+    MetricRow<Counter>{Counter::kHostTokensLoaded, "cachalot_host_loaded_tokens_total", "tokens",
+                       "Tokens whose KV came from host memory instead of being computed."},
+    MetricRow<Counter>{Counter::kEngineTime,
+                       "cachalot_engine_microseconds_total",
+                       "microseconds",
+                       "Time of the engine: in steps that ran the model, in others, waiting for transfers, or idle.",
+                       {"use", metric_values::kEngineUses}},
 };
 
 inline constexpr std::array kGauges = {
@@ -243,6 +290,17 @@ inline constexpr std::array kGauges = {
                      "What the segment files of the disk tier occupy."},
     MetricRow<Gauge>{Gauge::kDiskDegraded, "cachalot_disk_degraded", "",
                      "1 while the disk tier takes no writes because several have failed."},
+    MetricRow<Gauge>{Gauge::kSessions,
+                     "cachalot_sessions",
+                     "",
+                     "Sessions, by where most of their KV is found.",
+                     {"state", metric_values::kSessionStates}},
+    MetricRow<Gauge>{Gauge::kSessionsPinned, "cachalot_sessions_pinned", "", "Sessions that are pinned."},
+    MetricRow<Gauge>{Gauge::kHostBytes,
+                     "cachalot_host_bytes",
+                     "bytes",
+                     "What the bytes of host memory are used for.",
+                     {"part", metric_values::kHostParts}},
 };
 
 inline constexpr std::array kHistograms = {
@@ -317,8 +375,8 @@ constexpr bool EachRowIsAtItsId(const auto& rows) {
 }
 }  // namespace metric_values
 
-static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kTierBytes) + 1);
-static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kDiskDegraded) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kEngineTime) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kHostBytes) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kHistograms) &&
               kHistograms.size() == size_t(Histogram::kKvBlockReuseGap) + 1);
 

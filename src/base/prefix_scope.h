@@ -24,6 +24,7 @@ struct CacheSalt {
 struct PrefixScope {
   CacheSalt salt;
   uint64_t public_tokens = 0;
+  bool operator==(const PrefixScope&) const = default;
 };
 
 // Of a block that ends after so many tokens.

@@ -78,6 +78,9 @@ Result<BenchSetting> MeasureAll(const BenchOptions& options, const ModelOptions&
 
 Status BenchCommand(const Arguments& arguments) {
   if (!arguments.empty() && arguments[0] == "serve") return BenchServeCommand({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "resume") {
+    return BenchResumeCommand({arguments.begin() + 1, arguments.end()});
+  }
   ModelOptions model_options;
   model_options.model = model::kDefaultModel;
   BenchOptions options;

@@ -16,23 +16,23 @@ Result<std::string> CalibrationPath(const cost::CalibrationKey& key) {
   return folder + "/" + cost::ProfileFileName(key);
 }
 
-Result<StepCurve> ReadCalibration(const std::string& path, const cost::CalibrationKey& key) {
+Result<cost::CalibrationProfile> ReadCalibration(const std::string& path, const cost::CalibrationKey& key) {
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, cost::kMaxProfileBytes));
-  const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
+  Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
   if (!profile.ok()) return profile.status().Annotate(path + " is no calibration profile");
   if (const std::string difference = cost::DifferenceOf(profile->key, key); !difference.empty()) {
     return Invalid(fmt::format("{}: this calibration is of {}", path, difference));
   }
-  return profile->curve;
+  return profile;
 }
 
-std::optional<StepCurve> FindCalibration(const cost::CalibrationKey& key) {
+std::optional<cost::CalibrationProfile> FindCalibration(const cost::CalibrationKey& key) {
   const Result<std::string> path = CalibrationPath(key);
   std::error_code error;
   if (!path.ok() || !std::filesystem::exists(*path, error)) return std::nullopt;
-  const Result<StepCurve> curve = ReadCalibration(*path, key);
-  if (curve.ok()) return *curve;
-  LogWarning(fmt::format("{}; it is ignored, `cachalot calibrate` makes a new one", curve.status().message()));
+  const Result<cost::CalibrationProfile> profile = ReadCalibration(*path, key);
+  if (profile.ok()) return *profile;
+  LogWarning(fmt::format("{}; it is ignored, `cachalot calibrate` makes a new one", profile.status().message()));
   return std::nullopt;
 }
 

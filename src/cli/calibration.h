@@ -11,7 +11,6 @@
 #include <string>
 
 #include "base/status.h"
-#include "base/step_curve.h"
 #include "cost/calibration_profile.h"
 
 namespace cachalot::cli {
@@ -19,12 +18,11 @@ namespace cachalot::cli {
 // Where the profile of this key lies in the cache folder.
 Result<std::string> CalibrationPath(const cost::CalibrationKey& key);
 
-// The curve of the file that was named: an error says what is wrong with it, or that it is another model's or
-// machine's.
-Result<StepCurve> ReadCalibration(const std::string& path, const cost::CalibrationKey& key);
+// The file that was named: an error says what is wrong with it, or that it is another model's or machine's.
+Result<cost::CalibrationProfile> ReadCalibration(const std::string& path, const cost::CalibrationKey& key);
 
 // That of the file in the cache folder. Nothing when there is none, or when it cannot be used, which is warned of.
-std::optional<StepCurve> FindCalibration(const cost::CalibrationKey& key);
+std::optional<cost::CalibrationProfile> FindCalibration(const cost::CalibrationKey& key);
 
 Status StoreCalibration(const std::string& path, const cost::CalibrationProfile& profile);
 

@@ -23,9 +23,10 @@ class CalibrationTest : public testing::Test {
 
 TEST_F(CalibrationTest, WhatWasStoredIsReadByItsOwnerOnly) {
   ASSERT_TRUE(StoreCalibration(Path("deep/a.json"), kProfile).ok());
-  const Result<StepCurve> curve = ReadCalibration(Path("deep/a.json"), kKey);
-  ASSERT_TRUE(curve.ok()) << curve.status().message();
-  EXPECT_EQ(*curve, kProfile.curve);
+  const Result<cost::CalibrationProfile> profile = ReadCalibration(Path("deep/a.json"), kKey);
+  ASSERT_TRUE(profile.ok()) << profile.status().message();
+  EXPECT_EQ(profile->curve, kProfile.curve);
+  EXPECT_EQ(profile->tiers, kProfile.tiers);
   EXPECT_EQ(std::filesystem::status(Path("deep/a.json")).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(Path("deep")), {}), 1);

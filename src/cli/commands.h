@@ -23,7 +23,9 @@ Status TokenizeCommand(const Arguments& arguments);
 Status PerplexityCommand(const Arguments& arguments);
 Status CalibrateCommand(const Arguments& arguments);
 Status BenchCommand(const Arguments& arguments);
+Status PlanCommand(const Arguments& arguments);
 Status ReplayCommand(const Arguments& arguments);
 Status BenchServeCommand(const Arguments& arguments);
+Status BenchResumeCommand(const Arguments& arguments);
 
 }  // namespace cachalot::cli

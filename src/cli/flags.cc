@@ -62,11 +62,12 @@ void FlagSet::Add(std::string_view name, bool& value, std::string_view help) {
   const std::string spelling = state_->SpellingOf(name);
   state_->app.add_flag(fmt::format("{},!--no-{}", spelling, name), value, std::string(help));
 }
+// The library would wrap a negative number around.
 void FlagSet::Add(std::string_view name, uint32_t& value, std::string_view help) {
-  state_->AddOption(name, value, help);
+  state_->AddOption(name, value, help)->check(CLI::NonNegativeNumber);
 }
 void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help) {
-  state_->AddOption(name, value, help);
+  state_->AddOption(name, value, help)->check(CLI::NonNegativeNumber);
 }
 void FlagSet::Add(std::string_view name, float& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, double& value, std::string_view help) { state_->AddOption(name, value, help); }

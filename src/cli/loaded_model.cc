@@ -128,7 +128,14 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
   return OkStatus();
 }
 
-Status OpenStore(const TierOptions& options, LoadedModel* model) {
+// 0: KV is kept as it is.
+Result<uint32_t> PackedElementBytes(const TierOptions& options, KvType type) {
+  if (options.disk_compression == "none") return 0u;
+  if (options.disk_compression == "zstd") return KvTypeBytes(type);
+  return Invalid(fmt::format("--disk-compression: expected none or zstd, got \"{}\"", options.disk_compression));
+}
+
+Status OpenStore(const TierOptions& options, const TierRateTable& measured, LoadedModel* model) {
   if (options.disk_path.empty()) {
     return options.disk_size.bytes == 0 ? OkStatus() : Invalid("--disk-size needs --disk-path, the folder");
   }
@@ -138,13 +145,13 @@ Status OpenStore(const TierOptions& options, LoadedModel* model) {
     return Invalid(fmt::format("--disk-path needs a --disk-size of at least {}: 32 blocks of {}; got {}",
                                FormatBytes(least), FormatBytes(block_bytes), FormatBytes(options.disk_size.bytes)));
   }
-  model->files = DiskFileSystem();
   tier::DiskTierOptions disk;
   disk.folder = options.disk_path;
   disk.limit_bytes = options.disk_size.bytes;
   disk.min_free_bytes = options.disk_min_free.bytes;
+  CACHALOT_ASSIGN_OR_RETURN(disk.packed_element_bytes, PackedElementBytes(options, layout.shape.type));
   Result<std::unique_ptr<tier::KvStore>> store =
-      tier::KvStore::Open(*model->files, model->clock, std::move(disk), block_bytes);
+      tier::KvStore::Open(*model->files, model->clock, std::move(disk), block_bytes, measured);
   if (!store.ok()) return store.status().Annotate("--disk-path");
   model->store = std::move(*store);
   const Result<DiskRoom> room = model->files->Room(options.disk_path);
@@ -152,6 +159,34 @@ Status OpenStore(const TierOptions& options, LoadedModel* model) {
     LogWarning(fmt::format("--disk-path: {} are free on that disk and --disk-min-free is {}: nothing will be written",
                            FormatBytes(room->free_bytes), FormatBytes(options.disk_min_free.bytes)));
   }
+  return OkStatus();
+}
+
+Status OpenSessions(const TierOptions& options, const engine::SessionOptions& sessions, LoadedModel* model) {
+  std::string folder = options.session_path;
+  if (folder.empty() && !options.disk_path.empty()) folder = options.disk_path + "/sessions";
+  if (folder.empty() || sessions.most == 0) return OkStatus();
+  Result<std::unique_ptr<tier::SessionStore>> store =
+      tier::SessionStore::Open(*model->files, model->clock, {.folder = folder});
+  if (!store.ok()) return store.status().Annotate("--session-path");
+  model->session_store = std::move(*store);
+  const tier::SessionRecovery& found = model->session_store->recovery();
+  if (found.lost_records + found.bad_bytes + found.headless_files > 0) {
+    LogWarning(
+        fmt::format("sessions in {}: {} changes are lost and {} bytes damaged; what they were about is as before, "
+                    "or gone",
+                    folder, found.lost_records, found.bad_bytes));
+  }
+  return OkStatus();
+}
+
+Status OpenArchive(const TierOptions& options, LoadedModel* model) {
+  if (options.session_files.empty()) return OkStatus();
+  Result<std::unique_ptr<tier::SessionArchive>> archive = tier::SessionArchive::Open(
+      *model->files, model->clock,
+      {.folder = options.session_files, .key_file = FolderAbove(options.session_files) + "/server.key"});
+  if (!archive.ok()) return archive.status().Annotate("--session-files");
+  model->archive = std::move(*archive);
   return OkStatus();
 }
 
@@ -168,14 +203,25 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   model->executor =
       exec::MakeCpuExecutor(*model->weights, *model->memory, model->limits, *model->kernels, *model->pool);
   model->sampler.emplace(*model->kernels);
-  CACHALOT_RETURN_IF_ERROR(OpenStore(options.tiers, model));
-  engine::ModelFacts facts{.identity = model->identity, .step_curve = {}, .store = model->store.get()};
   const cost::CalibrationKey key = CalibrationKeyOf(*model);
+  std::optional<cost::CalibrationProfile> calibration;
   if (options.calibration.empty()) {
-    facts.step_curve = FindCalibration(key);
+    calibration = FindCalibration(key);
   } else {
-    CACHALOT_ASSIGN_OR_RETURN(facts.step_curve, ReadCalibration(options.calibration, key));
+    CACHALOT_ASSIGN_OR_RETURN(calibration, ReadCalibration(options.calibration, key));
   }
+  CACHALOT_RETURN_IF_ERROR(OpenStore(options.tiers, calibration ? calibration->tiers : TierRateTable{}, model));
+  CACHALOT_RETURN_IF_ERROR(OpenSessions(options.tiers, engine_options.sessions, model));
+  CACHALOT_RETURN_IF_ERROR(OpenArchive(options.tiers, model));
+  CACHALOT_ASSIGN_OR_RETURN(model->host, ClaimHostMemory(options.tiers, model->weights->layout(),
+                                                         model->store == nullptr ? 0 : model->store->staging_bytes()));
+  engine::ModelFacts facts{.identity = model->identity,
+                           .step_curve = {},
+                           .store = model->store.get(),
+                           .host = model->host == nullptr ? nullptr : model->host->tier.get(),
+                           .session_store = model->session_store.get(),
+                           .archive = model->archive.get()};
+  if (calibration) facts.step_curve = calibration->curve;
   model->engine =
       std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler, facts);
   return OkStatus();
@@ -188,8 +234,8 @@ Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& opti
   if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
     return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
   }
-  if (!model.tiers.disk_path.empty() && !options.prefix_cache) {
-    return Invalid("--disk-path keeps KV for later requests, which --no-prefix-cache rules out");
+  if ((!model.tiers.disk_path.empty() || model.tiers.host_memory.bytes > 0) && !options.prefix_cache) {
+    return Invalid("--disk-path and --host-memory keep KV for later requests, which --no-prefix-cache rules out");
   }
   if (const auto problems = engine::Problems(options); !problems.empty()) {
     return Invalid(fmt::format("--{}", fmt::join(problems, "; --")));
@@ -203,6 +249,7 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, cons
                                                std::span<const KvNeed> needs) {
   CACHALOT_RETURN_IF_ERROR(CheckOptions(options, engine));
   auto model = std::make_unique<LoadedModel>();
+  model->files = DiskFileSystem();
   CACHALOT_ASSIGN_OR_RETURN(model->kernels, kernels::SelectTable(options.isa));
   CACHALOT_ASSIGN_OR_RETURN(model->path, model::ResolveModel(options.model, model::DefaultFetchOptions()));
   model->name = model::FindCatalogueEntry(options.model) != nullptr
@@ -243,6 +290,8 @@ std::string StartTable(const LoadedModel& model) {
   row("holds", FormatCount(model.budget.tokens),
       fmt::format("tokens = {:.1f} sequences of {} tokens", model.budget.full_length_sequences,
                   FormatCount(model.weights->context_tokens())));
+  row("host memory", FormatBytes(model.host == nullptr ? 0 : model.host->tier->ledger().limit_bytes),
+      NoteOn(model.host.get(), model.budget.slots, model.memory->name()));
   if (model.store != nullptr) {
     const tier::DiskTierStats& disk = model.store->stats().disk;
     row("on disk", FormatBytes(disk.live_bytes), fmt::format("KV of {} blocks found", FormatCount(disk.live_blocks)));

@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
+#include "cli/host_memory.h"
 #include "cli/model_options.h"
 #include "cost/calibration_profile.h"
 #include "engine/engine.h"
@@ -28,6 +29,8 @@
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 #include "tier/kv_store.h"
+#include "tier/session_archive.h"
+#include "tier/session_store.h"
 
 namespace cachalot::cli {
 
@@ -51,7 +54,10 @@ struct LoadedModel {
   std::unique_ptr<exec::Executor> executor;
   std::optional<exec::Sampler> sampler;
   std::unique_ptr<FileSystem> files;
-  std::unique_ptr<tier::KvStore> store;  // null without --disk-path
+  std::unique_ptr<HostMemory> host;                   // null without --host-memory
+  std::unique_ptr<tier::KvStore> store;               // null without --disk-path
+  std::unique_ptr<tier::SessionArchive> archive;      // null without --session-files
+  std::unique_ptr<tier::SessionStore> session_store;  // null without a folder
   std::unique_ptr<engine::Engine> engine;
 };
 

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"run", cachalot::cli::RunCommand, "chat in the terminal, or answer once with -p"},
     {"bench", cachalot::cli::BenchCommand, "measure prefill, decode, depth and concurrency"},
     {"calibrate", cachalot::cli::CalibrateCommand, "measure what steps cost, for serve and run to begin with"},
+    {"plan", cachalot::cli::PlanCommand, "size a model's KV on a device, and say what limits it"},
     {"replay", cachalot::cli::ReplayCommand, "replay a request trace through an eviction policy"},
     {"perplexity", cachalot::cli::PerplexityCommand, "perplexity of a model on a text file"},
     {"tokenize", cachalot::cli::TokenizeCommand, "token ids of a text"},

@@ -73,7 +73,6 @@ struct EngineReplayOptions {
   uint64_t context = 131'072;
   uint32_t max_tokens = 0;
   double rate = 1;
-  double ttft_target = 0;
   std::string request_log;
   std::string series;
   double series_every = 10;
@@ -90,7 +89,6 @@ struct EngineReplayOptions {
     f("context", context, "Most tokens of a sequence.");
     f("max-tokens", max_tokens, "Tokens that each request asks for; 0: as many as its answer has.");
     f("rate", rate, "Requests come so much faster than the trace says.");
-    f("ttft-target", ttft_target, "Seconds to the first token within which a request counts for goodput; 0: any.");
     f("request-log", request_log, "File that gets a line of JSON per request.");
     f("series", series, "File that gets the engine's state over time, as CSV.");
     f("series-every", series_every, "Seconds between its lines.");

@@ -177,9 +177,6 @@ Status CheckRanges(const EngineReplayOptions& options) {
   if (options.context == 0 || options.context > kMostContext) {
     return Invalid(fmt::format("--context is {}; expected 1 to {}", options.context, kMostContext));
   }
-  if (!(options.ttft_target >= 0 && options.ttft_target <= kMostSeconds)) {
-    return Invalid(fmt::format("--ttft-target is {}; expected 0 to {} seconds", options.ttft_target, kMostSeconds));
-  }
   if (!(options.series_every >= 0.001 && options.series_every <= kMostSeconds)) {
     return Invalid(
         fmt::format("--series-every is {}; expected .001 to {} seconds", options.series_every, kMostSeconds));
@@ -241,7 +238,7 @@ Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOpt
   serving.slots = options.kv_blocks;
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
-  serving.ttft_target = Nanos(static_cast<Nanos::rep>(options.ttft_target * 1e9));
+  serving.ttft_target = Nanos(static_cast<Nanos::rep>(engine.ttft_target * 1e9));
   if (!options.series.empty()) serving.sample_every = Nanos(static_cast<Nanos::rep>(options.series_every * 1e9));
   CACHALOT_ASSIGN_OR_RETURN(Lines log, Lines::Open(options.request_log));
   if (!options.request_log.empty()) {

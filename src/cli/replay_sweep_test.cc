@@ -79,7 +79,6 @@ TEST(EngineReplay, RefusesWhatNoSimulationCouldBeginWith) {
   EXPECT_THAT(message([](auto& o) { o.kv_blocks = 0; }), HasSubstr("--kv-blocks is 0"));
   EXPECT_THAT(message([](auto& o) { o.kv_block_tokens = 20; }), HasSubstr("--kv-block-tokens is 20"));
   EXPECT_THAT(message([](auto& o) { o.context = 0; }), HasSubstr("--context is 0"));
-  EXPECT_THAT(message([](auto& o) { o.ttft_target = -1; }), HasSubstr("--ttft-target is -1"));
   EXPECT_THAT(message([](auto& o) { o.request_log = "/no/such/folder/x"; }), HasSubstr("/no/such/folder"));
 }
 

@@ -129,11 +129,11 @@ server::ServedModel ServedModelOf(const LoadedModel& model, double pin_budget) {
 
 // The engine's thread has ended: what the last requests left behind is written from here.
 Status CloseStore(LoadedModel& model, Nanos limit) {
-  if (model.store == nullptr) return OkStatus();
   if (!engine::WriteLeftBehind(*model.engine, model.clock, limit)) {
-    LogWarning("not all KV was written to disk in time; the rest is computed again");
+    LogWarning(
+        "not all was written to disk in time: some KV is computed again, and sessions may be as they were before");
   }
-  return model.store->Close();
+  return model.store == nullptr ? OkStatus() : model.store->Close();
 }
 
 }  // namespace

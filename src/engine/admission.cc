@@ -48,6 +48,7 @@ void Engine::State::SurveyRunning() {
     if (request.asked.tenant.value >= survey.held.size()) survey.held.resize(request.asked.tenant.value + 1);
     survey.held[request.asked.tenant.value] += request.load;
     survey.promised += request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
+    if (request.loading != nullptr) survey.promised += request.loading->windows.slots();
     if (request.guaranteed) continue;
     survey.any_expected = true;
     survey.largest = std::max(survey.largest, request.demand.full);
@@ -57,6 +58,9 @@ void Engine::State::SurveyRunning() {
       survey.held_slots +=
           kv::BlocksFor(kv.Length(choice.sequence), kv.geometry().block_tokens) * full_part.windows.size();
     }
+  }
+  for (const Prefetch& prefetch : prefetches) {
+    if (prefetch.loading != nullptr) survey.promised += prefetch.most_slots;
   }
   survey.growth.SetBatch(growth_views);
 }
@@ -111,6 +115,10 @@ bool Engine::State::FitsWithExpected(const Request& request, uint64_t more) cons
   return promised + largest <= budget.total() - pins.most_slots();
 }
 
+bool Engine::State::FitsBeside(uint64_t slots) const {
+  return !survey.any_expected || survey.promised + slots + survey.largest <= budget.total() - pins.most_slots();
+}
+
 // What it holds of full attention, as soon as its prompt is computed, and what it will likely take after that.
 sched::GrowthView Engine::State::GrowthOf(const Request& request) const {
   const uint64_t block_tokens = kv.geometry().block_tokens, groups = full_part.windows.size();
@@ -151,12 +159,12 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   Choice& choice = request.first_open();
   std::unique_ptr<Loading> loading = PlanLoad(request, choice);
   Attach(request, choice, loading != nullptr);
-  if (loading != nullptr) BeginLoad(request, choice, std::move(loading));
-  std::exchange(request.history, {});
   const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise
   NoteTaken(request, after - std::min(after, before));
+  if (loading != nullptr) StartLoad(request, choice, std::move(loading));  // takes its slots out of the promise itself
+  std::exchange(request.history, {});
   const uint64_t cached = kv.Length(choice.sequence);
-  const uint64_t loads = request.loading == nullptr ? 0 : request.loading->groups.size() * kv.geometry().block_tokens;
+  const uint64_t loads = request.loading == nullptr ? 0 : request.loading->tokens.size() - cached;
   fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached - loads);
   if (request.forked) return;
   if (request.preemptions == 0) {  // else it found its own

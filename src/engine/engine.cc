@@ -20,6 +20,9 @@ std::vector<std::string> Problems(const EngineOptions& options) {
   if (!(options.verify_hits >= 0 && options.verify_hits <= 1)) {
     problems.push_back(fmt::format("verify-hits is {}; expected 0 to 1", options.verify_hits));
   }
+  if (!(options.ttft_target >= 0 && options.ttft_target <= 1e6)) {
+    problems.push_back(fmt::format("ttft-target is {}; expected 0 to 1000000 seconds", options.ttft_target));
+  }
   if (!(options.pin_budget >= 0 && options.pin_budget <= 0.9)) {
     problems.push_back(fmt::format("pin-budget is {}; expected 0 to 0.9", options.pin_budget));
   }
@@ -32,6 +35,7 @@ std::vector<std::string> Problems(const EngineOptions& options) {
 namespace {
 
 constexpr uint64_t kQuantumTokens = 512;  // of a tenant's turn
+constexpr uint64_t kPromotionPart = 4;    // 1/4 of the pool comes up at a time
 
 // Null without a cache. Requires that Problems() found nothing.
 std::unique_ptr<kv::EvictionPolicy> PolicyOf(const EngineOptions& options) {
@@ -50,6 +54,9 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       memory(memory_in),
       sampler(sampler_in),
       store(facts_in.store),
+      host(facts_in.host),
+      session_store(facts_in.session_store),
+      archive(facts_in.archive),
       identity(facts_in.identity),
       step_cost(facts_in.step_curve ? cost::StepCost(*facts_in.step_curve) : cost::StepCost()),
       kv(kv::GeometryOf(executor_in.layout(), memory_in.slots()), std::move(policy), &step_cost,
@@ -59,7 +66,12 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       sliding_part(kv::SlidingPart(kv.geometry())),
       budget(memory_in.slots()),
       pins(kv, budget, static_cast<uint32_t>(options_in.pin_budget * memory_in.slots())),
-      fair_share(kQuantumTokens) {
+      fair_share(kQuantumTokens),
+      sessions(options_in.sessions),
+      promotion(uint64_t{memory_in.slots()} * memory_in.slot_bytes() / kPromotionPart),
+      down(options_in.disk_write_rate.bytes) {
+  if (host != nullptr) kv.OnLeaving(identity, [this](const kv::LeavingBlock& block) { TakeLeaving(block); });
+  TakeFoundSessions();
   for (uint32_t i = 0; i < options.tenants.size(); ++i) fair_share.SetWeight(TenantId(i), options.tenants[i].weight);
 }
 
@@ -75,16 +87,20 @@ Engine::~Engine() = default;
 
 StepOutput Engine::Step(StepInput input) {
   StepOutput out;
-  state_->now = input.now;
+  const Nanos begun = std::exchange(state_->now, input.now);
+  state_->unix_seconds = input.unix_seconds;
   state_->kv.SetNow(input.now);
   state_->ObserveThrash();
   state_->EndRetention();
+  state_->CountTime(input.last_duration, input.waited);
+  state_->TellOutcomes(begun, input.last_duration);
   state_->LearnStep(input.last_duration);
   state_->settled = false;
   state_->admission_due |= std::exchange(state_->awaits_running, false);
   state_->TakeCancels(input.cancels, &input.arrivals, &out);
   state_->TakeArrivals(std::move(input.arrivals), &out);
   state_->PollStore();
+  state_->AdvancePrefetches();
   state_->GivePlaces();
   state_->AdmitWaiting();
   state_->RunStep(&out);
@@ -92,6 +108,11 @@ StepOutput Engine::Step(StepInput input) {
   CACHALOT_DCHECK(state_->options.admission != "guaranteed" ||
                   state_->budget.promised() + state_->kv.full_slots_in_use() <= state_->budget.total());
   state_->WriteBehind();
+  state_->HandDownAhead();
+  state_->EndSessions();
+  state_->HandDownIdle();
+  state_->TakeSessionCommands(std::move(input.session_commands), &out);
+  state_->PollSessions(&out);
   for (const Inquiry& inquiry : input.inquiries) out.answers.push_back(state_->AnswerTo(inquiry));
   state_->ScrubFreed();
   state_->RenewLedger();
@@ -103,16 +124,23 @@ bool Engine::idle() const { return state_->running.empty() && state_->waiting.em
 std::optional<Nanos> Engine::next_due() const { return state_->NextDue(); }
 
 void Engine::OnTransferEnd(std::function<void()> wake) {
+  if (state_->session_store != nullptr) state_->session_store->OnEnd(wake);
+  if (state_->archive != nullptr) state_->archive->OnEnd(wake);
   if (state_->store != nullptr) state_->store->OnEnd(std::move(wake));
 }
 
 bool Engine::awaits_transfers() const {
-  return !state_->running.empty() &&
-         std::ranges::all_of(state_->running, [](const Request& r) { return r.loading != nullptr; });
+  const auto waits = [&](const Request& r) {
+    return r.loading != nullptr && !r.loading->meeting.done() && !state_->FrontMayRun(*r.loading);
+  };
+  const auto loads = [](const Prefetch& p) { return p.loading != nullptr; };
+  return std::ranges::all_of(state_->running, waits) &&
+         (!state_->running.empty() || std::ranges::any_of(state_->prefetches, loads));
 }
 
 bool Engine::writes_pending() const {
-  return state_->store != nullptr && (!state_->unwritten.empty() || state_->store->stats().transfers > 0);
+  if (state_->session_store != nullptr && !state_->session_store->idle()) return true;
+  return state_->store != nullptr && (!state_->down.empty() || state_->store->stats().transfers > 0);
 }
 void Engine::Drain() { state_->draining = true; }
 kv::KvSnapshot Engine::Snapshot() const { return state_->kv.Snapshot(); }
@@ -194,6 +222,7 @@ std::optional<Rejection> Engine::State::Refuse(const GenerateRequest& asked) con
     case sched::Verdict::kAdmit:
     case sched::Verdict::kWait: break;
   }
+  if (auto refused = RefuseBySession(asked)) return refused;
   if (auto refused = RefuseByTerms(asked, load)) return refused;
   return RefuseByQueue(asked);
 }
@@ -211,6 +240,8 @@ void Engine::State::TakeArrivals(std::vector<GenerateRequest> arrivals, StepOutp
     request.asked = std::move(asked);
     request.choices.emplace_back();
     request.arrival = ++last_arrival;
+    request.arrived = now;
+    BeginSession(request);
     FindPlace(request);
     Enqueue(std::move(request));
     // At once, so that a burst fills the pool before it counts against the queue.
@@ -238,15 +269,17 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     const uint64_t computed = ended.sequence.value == 0 ? 0 : kv.Length(ended.sequence);
     AbandonLoad(request);
     if (!request.is_check) NoteUnwritten(request, ended, computed);
+    if (choice == 0) PrefetchForReturn(request, ended, computed);
     if (ended.sequence.value != 0) kv.Free(std::exchange(ended.sequence, SequenceId(0)));
     TrimPromise(request);
     const bool complete = reason == FinishReason::kStop || reason == FinishReason::kLength;
     if (complete && !request.is_check) retention = Retain(request, ended, computed);
+    if (complete && choice == 0) KeepHistory(request, ended);
   }
   if (request.is_check) return;
   out->finishes.push_back({request.asked.id, choice, reason, std::move(error),
                            static_cast<uint32_t>(request.asked.prompt.size()), request.cached_tokens, output_tokens,
-                           retention});
+                           retention, request.session});
 }
 
 void Engine::State::DropFinished() {
@@ -292,7 +325,9 @@ EngineStats Engine::State::Stats() const {
   stats.residency = kv.residency();
   stats.slots_expired = kv.expired_slots();
   stats.pinned_slots = pins.slots();
+  AddSessionStats(&stats.sessions);
   if (store != nullptr) AddTierStats(&stats.tiers);
+  AddHostStats(&stats.tiers);
   return stats;
 }
 

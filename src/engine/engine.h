@@ -20,11 +20,14 @@
 #include "base/hit_account.h"
 #include "base/kv_ledger.h"
 #include "base/kv_pressure.h"
+#include "base/read_outcome.h"
 #include "base/step_curve.h"
 #include "base/tenant.h"
+#include "base/units.h"
 #include "engine/inquiry.h"
 #include "engine/request.h"
 #include "engine/session.h"
+#include "engine/session_options.h"
 
 namespace cachalot::exec {
 class DeviceMemory;
@@ -33,7 +36,10 @@ class Sampler;
 }  // namespace cachalot::exec
 namespace cachalot::tier {
 class KvStore;
-}
+class SessionArchive;
+class HostTier;
+class SessionStore;
+}  // namespace cachalot::tier
 namespace cachalot::kv {
 class EvictionPolicy;
 struct KvSnapshot;
@@ -50,10 +56,13 @@ struct EngineOptions {
   bool shadow_index = true;       // tells what other caches would have had, and what was lost why
   std::string eviction = "cost";  // which cached blocks go first
   std::string admission = "guaranteed";
-  bool thrash_control = true;        // fewer conversations take part when they would evict one another
-  double verify_hits = 0;            // share of hits that are computed again and compared
-  double pin_budget = 0;             // share of the pool that pins may hold
-  bool scrub_expired = false;        // as if every request with a TTL asked for its KV to be overwritten
+  bool thrash_control = true;  // fewer conversations take part when they would evict one another
+  double ttft_target = 0;      // seconds; 0: none
+  double verify_hits = 0;      // share of hits that are computed again and compared
+  double pin_budget = 0;       // share of the pool that pins may hold
+  bool scrub_expired = false;  // as if every request with a TTL asked for its KV to be overwritten
+  ByteSize disk_write_rate;
+  SessionOptions sessions;
   TenantTerms terms;                 // of every request and tenant
   std::vector<TenantTerms> tenants;  // by id, in place of `terms`; several share the queue
   template <class F>
@@ -68,6 +77,9 @@ struct EngineOptions {
     f("eviction", eviction, "Which cached blocks go first: cost, lru, lfu, fifo, s3fifo or length.");
     f("thrash-control", thrash_control,
       "Let fewer conversations take part at a time while all of them would evict one another. Needs --shadow-index.");
+    f("ttft-target", ttft_target,
+      "Seconds from a request's arrival to its first token that loading KV from lower tiers, or computing it, should "
+      "keep to; 0: whatever delays all least.");
     f("verify-hits", verify_hits,
       "Share of prefix hits, 0 to 1, whose KV is computed again and compared bit for bit; a difference stops all "
       "answers.");
@@ -77,6 +89,8 @@ struct EngineOptions {
     f("prefix-cache", prefix_cache, "Keep KV of finished requests, and compute equal prefixes once.");
     f("shadow-index", shadow_index,
       "Remember which blocks were computed, to tell why tokens were not found and what other pool sizes would find.");
+    f("disk-write-rate", disk_write_rate, "Most KV that is written to disk in a second, e.g. 200MiB. 0: no limit.");
+    sessions.Visit(f);
     terms.Visit(f);
   }
 };
@@ -86,31 +100,59 @@ std::vector<std::string> Problems(const EngineOptions& options);
 
 // What is known of the model behind the executor, and where its KV may go.
 struct ModelFacts {
-  Digest identity{};                    // see kv/identity.h
-  std::optional<StepCurve> step_curve;  // as measured before; nothing: it is learnt from the first step on
-  tier::KvStore* store = nullptr;       // what lies below the hot pool, if anything; outlives the engine
+  Digest identity{};                            // see kv/identity.h
+  std::optional<StepCurve> step_curve;          // as measured before; nothing: it is learnt from the first step on
+  tier::KvStore* store = nullptr;               // what lies below the hot pool, if anything; outlives the engine
+  tier::HostTier* host = nullptr;               // the nearer one, if there is; outlives the engine
+  tier::SessionStore* session_store = nullptr;  // where sessions last; outlives the engine
+  tier::SessionArchive* archive = nullptr;      // where they are saved by name; outlives the engine
 };
 
 struct StepInput {
   Nanos now{0};
   Nanos last_duration{0};  // of the Step before this one, as it was measured; 0: not known
+  Nanos waited{0};         // between the two, for something to do
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
   std::vector<Inquiry> inquiries;
   std::vector<SessionCommand> session_commands;
+  uint64_t unix_seconds = 0;  // wall-clock time, which may jump
 };
 
 // Of the tiers below the hot pool; all zero where there is none.
 struct TierStats {
-  uint64_t loaded_tokens = 0;  // that came from there instead of being computed
-  uint64_t failed_loads = 0;   // of requests, which then computed
-  uint64_t failed_stores = 0;  // runs of blocks that were not written
+  uint64_t loaded_tokens = 0;      // that came from the disk instead of being computed
+  uint64_t prefetched_tokens = 0;  // of them: before a request asked for them
+  uint64_t failed_loads = 0;       // of requests, which then computed
+  uint64_t failed_stores = 0;      // runs of blocks that were not written
   uint64_t loaded_bytes = 0;
   uint64_t stored_bytes = 0;
   uint64_t blocks = 0;  // there
   uint64_t live_bytes = 0;
   uint64_t occupied_bytes = 0;
-  bool degraded = false;  // nothing is written for the time being
+  bool degraded = false;                                        // nothing is written for the time being
+  std::array<uint64_t, kReadOutcomeNames.size()> disk_reads{};  // blocks, by ReadOutcome
+  uint64_t refused_blocks = 0;  // not written, as that costs more than they are thought to save
+
+  // Host memory; the bytes add up to its limit.
+  uint64_t host_limit_bytes = 0;
+  uint64_t host_cached_bytes = 0;
+  uint64_t host_moving_bytes = 0;  // being written, or given up and still read
+  uint64_t host_free_bytes = 0;
+  uint64_t host_overhead_bytes = 0;
+  uint64_t host_loaded_tokens = 0;  // that came from there instead of being computed
+  uint64_t host_stored_bytes = 0;   // that came from the hot pool
+  uint64_t host_found_cells = 0;    // by requests
+  uint64_t host_evicted_cells = 0;
+  uint64_t host_dropped_blocks = 0;  // that left the hot pool and did not go there, though there is host memory
+};
+
+// Where time went: steps that ran the model, other steps, waits for transfers while requests ran, and for requests.
+struct TimeTotals {
+  Nanos compute{0};
+  Nanos other{0};
+  Nanos transfers{0};
+  Nanos idle{0};
 };
 
 // Levels and totals after the step, for metrics.
@@ -153,6 +195,8 @@ struct EngineStats {
   KvPressure pressure;
   uint64_t step_failures = 0;
   TierStats tiers;
+  TimeTotals time;  // up to the step before
+  SessionStats sessions;
   uint64_t hits_verified = 0;
   StepCurve step_curve{};          // as learnt so far
   uint64_t hits_not_verified = 0;  // sampled, but there was no room, or not all of their blocks were there

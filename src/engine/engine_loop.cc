@@ -74,7 +74,9 @@ bool EngineLoop::State::WaitForMessages() {
 
 bool EngineLoop::State::TakeMessages(StepInput* input) {
   if (backlog.empty() && (engine.idle() || engine.awaits_transfers())) {
+    const Nanos begun = clock.Now();
     if (!WaitForMessages()) return false;
+    input->waited = clock.Now() - begun;
   }
   for (Message& message : messages.Drain()) backlog.push_back(std::move(message));
 
@@ -104,6 +106,7 @@ void EngineLoop::State::Main() {
   Nanos last_duration{0};
   while (TakeMessages(&input)) {
     input.now = clock.Now();
+    input.unix_seconds = static_cast<uint64_t>(std::max<int64_t>(clock.UnixSeconds(), 0));
     input.last_duration = last_duration;
     const Nanos begun = input.now;
     StepOutput output = engine.Step(std::exchange(input, {}));
@@ -121,7 +124,7 @@ void EngineLoop::State::Main() {
 bool WriteLeftBehind(Engine& engine, Clock& clock, Nanos limit) {
   const Nanos deadline = clock.Now() + limit;
   while (engine.idle() && engine.writes_pending() && clock.Now() < deadline) {
-    engine.Step({.now = clock.Now()});
+    engine.Step({.now = clock.Now(), .unix_seconds = static_cast<uint64_t>(clock.UnixSeconds())});
     if (engine.writes_pending()) clock.SleepUntil(clock.Now() + std::chrono::milliseconds(1));
   }
   return !engine.writes_pending();

@@ -6,7 +6,6 @@
 // Cost:      none.
 #pragma once
 
-#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,153 +14,31 @@
 
 #include "cost/step_cost.h"
 #include "cost/step_work.h"
+#include "cost/tier_rates.h"
 #include "engine/engine.h"
+#include "engine/engine_parts.h"
+#include "engine/prefetches.h"
+#include "engine/session_file.h"
+#include "engine/session_move.h"
+#include "engine/sessions.h"
+#include "engine/way_down.h"
 #include "exec/device_memory.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
-#include "kv/kv_manager.h"
 #include "kv/kv_snapshot.h"
 #include "kv/pin_table.h"
-#include "kv/prefix_watch.h"
-#include "kv/slot_budget.h"
 #include "sched/fair_share.h"
-#include "sched/future_peak.h"
-#include "sched/load_or_recompute.h"
 #include "sched/places.h"
+#include "sched/promotion.h"
 #include "sched/step_plan.h"
 #include "sched/thrash.h"
 #include "sched/waiting_order.h"
+#include "tier/host_tier.h"
 #include "tier/kv_store.h"
+#include "tier/session_archive.h"
+#include "tier/session_store.h"
 
 namespace cachalot::engine {
-
-// One sequence of a request. Its history is the prompt, then `output`, whose last token is not in the KV yet.
-struct Choice {
-  SequenceId sequence{0};  // 0: holds no KV
-  std::vector<TokenId> output;
-  std::unique_ptr<StopCondition> stop;
-  bool finished = false;
-  uint64_t computed = 0;  // tokens of its history that were in the KV when it was preempted
-};
-
-inline constexpr uint32_t kPatience = 16;  // how often a request is overtaken before it is next
-
-// Slots of full attention that it would share.
-struct SharedSlots {
-  uint64_t all = 0;
-  uint64_t idle = 0;  // that nobody uses now
-};
-
-// What those that run have, as admission sees it.
-struct RunningLoad {
-  uint32_t sequences = 0;
-  std::vector<Load> held;  // by tenant
-
-  // Of those that may be preempted, and those that have a guarantee.
-  bool any_expected = false;
-  uint64_t promised = 0;         // slots: the former's sliding ones, all of the latter's
-  uint64_t largest = 0;          // slots of full attention that one of the former may take
-  uint64_t held_slots = 0;       // of full attention, the former's
-  sched::FuturePeakWith growth;  // of the former
-};
-
-// A tenant's waiting requests, while they are tried.
-struct TenantQueue {
-  TenantId tenant;
-  std::span<const uint32_t> order;  // indices into waiting, from `first` on
-  uint32_t first = 0;
-  size_t next = 0;
-  uint32_t admitted_end = 0;        // one past the last one admitted
-  std::optional<uint32_t> refused;  // the first for which there was no room
-  bool passed = false;              // after that, another tenant's was admitted
-};
-
-// A request's conversation among those that take part.
-struct Place {
-  sched::Places::Key key = 0;    // 0: the prompt has no whole block
-  uint64_t slots = 0;            // that its KV takes, as far as it was said
-  uint64_t resident_tokens = 0;  // that were there when it came back
-  bool taken = false;
-  Nanos since{0};
-  Nanos started{0};  // when the request began to run
-};
-
-// KV that comes from a lower tier into a request's first sequence.
-struct Loading {
-  struct Part {
-    tier::TransferId id;
-    uint64_t first = 0;  // of the load's blocks
-    uint64_t blocks = 0;
-  };
-  std::vector<kv::LoadCell> cells;  // by block, then by group
-  std::vector<Digest> keys;         // of the history's blocks, from its beginning
-  std::vector<uint32_t> groups;     // that the store has of each block of the load
-  uint64_t first = 0;               // logical block of the load's first
-  Nanos deadline{0};                // then it is late, and computed
-  uint64_t started = 0;             // blocks of it that are or were under way
-  uint64_t arrived = 0;
-  std::vector<Part> under_way;
-};
-
-// A history whose KV is to be written to lower tiers.
-struct Unwritten {
-  PrefixScope scope;
-  std::vector<TokenId> tokens;
-  std::vector<Digest> keys;    // of its whole blocks
-  uint64_t prompt_tokens = 0;  // of them
-  uint64_t done = 0;           // blocks
-};
-
-// A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
-// n, forked from the first.
-struct Request {
-  GenerateRequest asked;
-  std::vector<Choice> choices;
-  bool forked = false;
-  uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
-  uint32_t overtaken = 0;      // while it waited
-  bool awaits = false;         // a running request computes more of its prompt
-  bool capped = false;         // its tenant has to end something first
-  uint64_t arrival = 0;        // counts arrivals
-  uint32_t preemptions = 0;
-  uint32_t scored = 0;  // prompt tokens whose logprobs were told
-  bool guaranteed = true;
-  kv::PromisedSlots demand;  // when it was last admitted
-  bool is_check = false;     // nobody asked for it: it computes again what `checked` holds
-  SequenceId checked{0};
-  kv::SlotPromise promise;
-  Load load;
-  Place place;
-  uint64_t recomputes_to = 0;  // tokens of its history that it computes again, or had computed before
-
-  std::unique_ptr<Loading> loading;  // while its first sequence is being filled: it takes no part in steps
-  bool load_failed = false;          // once: it computes what it lacks
-
-  // While it waits.
-  std::vector<TokenId> history;            // of one that came back: what its first open choice has to have in the KV
-  std::unique_ptr<kv::PrefixWatch> watch;  // how much of that is resident
-  kv::PendingBlock pending;                // that it awaited when it was last looked for
-
-  uint64_t history_tokens(const Choice& choice) const { return asked.prompt.size() + choice.output.size(); }
-  uint32_t open_choices() const;
-  // That it has, or will have once it is forked.
-  uint32_t sequences() const { return forked ? open_choices() : asked.n; }
-  Choice& first_open() { return *std::ranges::find(choices, false, &Choice::finished); }
-};
-
-// A sequence that could run in this step.
-struct Candidate {
-  uint32_t request = 0;  // index into running
-  uint32_t choice = 0;
-};
-
-enum class Admission : uint8_t {
-  kAdmitted,
-  kAwaits,   // a running request is computing more of its prompt
-  kCapped,   // its tenant has all that it may have
-  kOutside,  // its conversation has no place
-  kNoRoom,
-};
 
 struct Engine::State {
   State(const EngineOptions& options_in, exec::Executor& executor_in, exec::DeviceMemory& memory_in,
@@ -198,6 +75,8 @@ struct Engine::State {
   // With so many shared slots; exact for those that it has found.
   bool Fits(const Request& request, const SharedSlots& shared) const;
   bool FitsWithExpected(const Request& request, uint64_t more) const;
+  // Whether so many slots may be taken for no request.
+  bool FitsBeside(uint64_t slots) const;
   uint64_t ExpectedGrowth(const Request& request, const SharedSlots& shared) const;
   sched::GrowthView GrowthOf(const Request& request) const;
   // What must be promised: full attention and the rest, each at its own worst moment. What is more can never run.
@@ -241,6 +120,67 @@ struct Engine::State {
   bool SameBlocks(SequenceId a, SequenceId b);
   void Poison(const Status& error, StepOutput* out);
 
+  // session_history.cc
+  static Status CheckName(const SessionName& name);
+  std::optional<Rejection> RefuseBySession(const GenerateRequest& asked) const;
+  void TakeFoundSessions();
+  void BeginSession(Request& request);
+  void UseSession(const SessionName& name);
+  bool InUse(const SessionName& name) const;
+  void KeepHistory(Request& request, const Choice& choice);
+  bool PutSession(Session session);
+  void EraseSession(const SessionName& name);
+  std::optional<tier::TransferId> DeleteSession(const SessionName& name);
+  void EndSessions();
+  void PinSession(const SessionName& name);
+  void LetGoOfPin(const SessionName& name);
+  void EndSessionPins();
+  uint64_t SharedTokens(const SessionName& name, const Session& session, bool hot_only) const;
+
+  // session_commands.cc
+  void TakeSessionCommands(std::vector<SessionCommand> commands, StepOutput* out);
+  void BeginCommand(SessionCommand command, SessionMove* move);
+  void ListSessions(const SessionCommand& command, SessionAnswer* answer) const;
+  void BeginFork(const std::string& id, SessionMove* move);
+  void BeginPin(bool pinned, SessionMove* move);
+
+  // session_view.cc
+  SessionView ViewOf(const SessionName& name, const Session& session) const;
+  void AddPlaces(const Session& session, SessionView* view) const;
+  uint32_t GroupsListed(std::span<const uint32_t> slots, size_t block) const;
+
+  // session_files.cc
+  void BeginSave(const std::string& file_name, SessionMove* move);
+  void StartSave(SessionMove* move);
+  void BeginRestore(const SessionCommand& command, SessionMove* move);
+  void PollFile();
+  uint64_t PartBlocks() const;
+  Status SaveOn();
+  tier::ArchivedKv NextPart();
+  Status RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move);
+  Status PutRestored(const tier::ArchiveHeader& header, SessionMove* move);
+  bool BeginFill(const tier::ArchiveHeader& header);
+  Status FillOn(const tier::ArchivedKv& part);
+  void EndFile(const Status& status, SessionMove* move);
+
+  // session_moves.cc
+  void PollSessions(StepOutput* out);
+  void NoteSessionHealth();
+  void NoteSynced(const tier::SessionStore::Ended& ended);
+  void NoteWritten(SessionMove& move);
+  void NoteErased(const tier::KvStore::Ended& ended);
+  void EndSuspend(SessionMove* move);
+  void HandDownIdle();
+  void AwaitSync(SessionMove* move);
+  void BeginSuspend(SessionMove* move);
+  void BeginResume(const SessionCommand& command, SessionMove* move);
+  void NotePrefetched(const PrefetchEnd& ended);
+  bool IsMoving(const SessionName& name) const;
+  void FailMoves(const SessionName& name, const Status& status);
+  void EndMove(SessionMove move, StepOutput* out);
+  std::optional<Nanos> NextSessionDue() const;
+  void AddSessionStats(SessionStats* stats) const;
+
   // retention.cc
   RetentionHints HintsOf(const GenerateRequest& asked) const;
   void EndRetention();
@@ -254,32 +194,110 @@ struct Engine::State {
   void Preempt(uint32_t index);
   void Requeue(uint32_t index);
 
-  // tiers.cc
-  std::unique_ptr<Loading> PlanLoad(const Request& request, const Choice& choice);
-  void BeginLoad(Request& request, Choice& choice, std::unique_ptr<Loading> loading);
-  sched::Decision WayOf(uint64_t prompt, uint64_t resident, uint64_t end, uint64_t bytes) const;
-  void PumpLoad(Request& request, std::span<const TokenId> tokens);
+  // tiers_up.cc
+  bool HasLowerTiers() const;
+  TierRate RateOf(TierId tier) const;
+  uint64_t QueuedBytes(TierId tier) const;
+  void AppendStored(std::span<const Digest> keys, StoredBlocks* stored) const;
+  StoredBlocks FindStored(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t first) const;
+  std::vector<sched::TierSpan> SpansOf(const StoredBlocks& stored) const;
+  sched::Decision Decide(const Request& request, uint64_t tokens, const StoredBlocks& stored) const;
+  std::unique_ptr<Loading> PlanLoad(Request& request, const Choice& choice);
+  std::unique_ptr<Loading> MakeLoading(std::span<const TokenId> tokens, StoredBlocks stored) const;
+  static kv::SlotPromise* PromiseOf(Request& request);
+  void StartLoad(Request& request, const Choice& choice, std::unique_ptr<Loading> loading);
+  void SettleLoads();
+  void EndLoadOf(Request& request);
+  void AbandonLoad(Request& request);
   void PollStore();
   void NoteStoreHealth();
-  void TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended);
-  void CopyIn(const Loading& loading, const Loading::Part& part, std::span<const std::byte> bytes);
-  void FailLoad(uint32_t index);
-  void AbandonLoad(Request& request);
   // Leading tokens that could be loaded if nothing were resident.
   uint64_t StoredTokens(const PrefixScope& scope, std::span<const TokenId> tokens) const;
   std::optional<Nanos> NextDue() const;
-  void NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed);
-  void WriteBehind();
   Status ClearStore();
   void AddTierStats(TierStats* stats) const;
-  bool WriteSome(Unwritten& item, uint32_t* runs);
-  uint32_t GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const;
-  bool WriteRun(tier::KvRun run, std::span<const uint32_t> slots);
   uint64_t BlocksOfRun(std::span<const uint32_t> groups) const;
   tier::KvRun RunOf(std::span<const TokenId> tokens, std::span<const Digest> keys, uint64_t first,
                     std::span<const uint32_t> groups) const;
 
+  // loads.cc
+  bool BeginLoad(Loading& loading, SequenceId sequence, uint64_t promised);
+  void PumpLoad(Loading& loading, kv::SlotPromise* promise);
+  bool ClaimPart(Loading& loading, kv::SlotPromise* promise);
+  bool BeginPart(Loading& loading, LoadPart* part);
+  void PinHost(Loading& loading);
+  bool BeginHostPart(Loading& loading, LoadPart* part);
+  void StopPart(LoadPart& part);
+  void FinishCopies(const LoadPart& part);
+  void DropBelow(Loading& loading, kv::SlotPromise* promise);
+  void EndTransfers(Loading& loading);
+  void EndPart(Loading& loading, const LoadPart& part, const Status& status, kv::SlotPromise* promise);
+  void EndHostPart(Loading& loading, const LoadPart& part, kv::SlotPromise* promise);
+  void CopyIn(const Loading& loading, const LoadPart& part, std::span<const std::byte> bytes);
+  uint64_t EndLoad(Loading& loading);
+  uint64_t RowsToTakeOver(const Loading& loading) const;
+  bool FrontMayRun(const Loading& loading) const;
+  void PollLoad(Loading& loading, std::span<tier::KvStore::Ended> ended, kv::SlotPromise* promise);
+
+  // decisions.cc
+  void NoteDecision(Request& request, const sched::Decision& decision);
+  void NoteFirstToken(Request& request);
+  void TellOutcomes(Nanos begun, Nanos duration);
+  Json DecisionsAsJson() const;
+
+  // prefetches.cc
+  PrefetchId BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due, PrefetchFor whom);
+  void CancelPrefetch(PrefetchId id);
+  std::vector<PrefetchEnd> TakeEndedPrefetches();
+  void AdvancePrefetches();
+  bool AdvancePrefetch(Prefetch& prefetch);
+  bool StartPrefetch(Prefetch& prefetch);
+  bool GiveUp(Prefetch& prefetch);
+  void EndPrefetch(Prefetch& prefetch, bool whole);
+  void PrefetchAhead();
+  void PrefetchForReturn(const Request& request, const Choice& choice, uint64_t computed);
+  std::optional<Nanos> NextPrefetch() const;
+
+  // tiers_down.cc
+  void NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed);
+  bool WorthWriting(const Unwritten& item, double returns) const;
+  // Begins to write what is hot or in host memory of the history, its unfilled block too, before what nobody awaits.
+  WriteTicket WriteFirst(const PrefixScope& scope, std::span<const TokenId> tokens);
+  // Once it has ended; OK: all of it is on disk and survives a crash. Then nobody may ask again.
+  std::optional<Status> WriteFirstEnded(WriteTicket ticket);
+  void WriteBehind();
+  AwaitedWrite* AwaitedOf(WriteTicket ticket);
+  void AbandonUnwritten(const Status& why);
+  void SyncAwaited();
+  bool WriteSome(Unwritten& item, uint32_t* runs);
+  uint32_t GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const;
+  bool CopyRun(tier::KvRun run, std::span<const uint32_t> slots, WriteTicket ticket);
+  void StoreRun(SlotCopies& copies);
+  void EndAwaited(WriteTicket ticket, const Status& status);
+  void NoteStored(const tier::KvStore::Ended& ended);
+  // Returns what is under way on disk; before that has ended, a crash may bring it back.
+  std::optional<tier::TransferId> ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from);
+
+  // tiers_host.cc
+  void TakeLeaving(const kv::LeavingBlock& block);
+  bool WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const;
+  void CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies);
+  void EndCopies();
+  // Until so many slots can be had without waiting.
+  void AwaitCopies(uint64_t slots);
+  void HandDownAhead();
+  void FreeForLoad(uint64_t slots);
+  uint64_t HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from);
+  // Bit g of each: host memory has group g of that block.
+  std::vector<uint32_t> HostGroups(std::span<const Digest> keys) const;
+  std::optional<tier::HostPin> HostFind(const Digest& key, uint32_t group);
+  void HostCameUp(const Digest& key, uint32_t group);
+  TierRate HostRate() const;
+  void HostObserve(uint64_t bytes, double seconds);
+  void AddHostStats(TierStats* stats) const;
+
   // step_time.cc
+  void CountTime(Nanos duration, Nanos waited);
   // The step before this one took so long.
   void LearnStep(Nanos duration);
   cost::StepWork WorkOf(const exec::Batch& batch) const;
@@ -291,6 +309,8 @@ struct Engine::State {
   // step.cc
   void RunStep(StepOutput* out);
   void PlanRows();
+  void AddFront(uint32_t index);
+  void NoteFronts();
   void ListRows();
   exec::Batch BuildBatch();
   void ApplyLogits(const exec::Logits& logits, StepOutput* out);
@@ -305,7 +325,11 @@ struct Engine::State {
   exec::Executor& executor;
   exec::DeviceMemory& memory;
   exec::Sampler& sampler;
-  tier::KvStore* const store;  // null: there is no lower tier
+  tier::KvStore* const store;  // null: there is no disk tier
+  tier::HostTier* const host;  // null: there is no host tier
+  cost::TierRates host_rates;
+  tier::SessionStore* const session_store;  // null: sessions end with the process
+  tier::SessionArchive* const archive;      // null: none is saved by name
   const Digest identity;
   cost::StepCost step_cost;
   kv::KvManager kv;
@@ -329,11 +353,23 @@ struct Engine::State {
   bool turn_kept = false;       // then: as many run as may, or one whose turn it is found no room and nobody passes it
   std::vector<uint64_t> refused_arrivals;  // of those that found no room when all were tried last; one per tenant
   bool draining = false;
-  std::deque<Unwritten> unwritten;  // the oldest first
-  bool store_is_full = false;       // until something that is under way ends
-  bool store_was_well = true;       // when it was last looked at
-  Nanos retry_store_at{0};
-  Nanos now{0};  // of the step
+  Sessions sessions;
+  std::vector<SessionMove> moves;   // under way, the oldest first
+  std::optional<SessionFile> file;  // that is being saved or restored
+  uint64_t unix_seconds = 0;        // at this step
+  sched::Promotion promotion;
+  uint64_t last_promotion = 0;
+  size_t host_copies = 0;              // parts of loads under way from host memory
+  std::deque<ResumeRecord> decisions;  // the last ones
+  uint64_t last_decision = 0;
+  std::vector<Decided> decided;  // in the step before
+  std::vector<Prefetch> prefetches;
+  std::vector<PrefetchEnd> ended_prefetches;
+  uint64_t last_prefetch = 0;
+  bool sessions_were_well = true;  // when the store was last looked at
+  WayDown down;
+  bool store_was_well = true;  // when it was last looked at
+  Nanos now{0};                // of the step
   EngineStats totals;
   Nanos ledger_at{0};                         // when totals.ledger was made
   std::optional<exec::CopyTicket> last_copy;  // to be waited for before a step runs

@@ -62,11 +62,13 @@ Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
       for (const GenerateRequest& asked : inquiry.requests) answer.probes.push_back(Probe(asked));
       break;
     case InquiryKind::kClear:
+      EndSessionPins();
       pins.EndAll();
       answer.evicted_slots = kv.EvictAllIdle();
       answer.cleared = ClearStore();
       admission_due = true;
       break;
+    case InquiryKind::kDecisions: answer.decisions = DecisionsAsJson(); break;
   }
   return answer;
 }

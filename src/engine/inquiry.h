@@ -3,7 +3,8 @@
 // Threads:   plain data.
 // Ownership: owns what it holds.
 // Invariant: an inquiry has exactly one answer, with its id and kind. Only kClear changes what later requests find.
-// Cost:      kOverview is linear in the pool's slots; kProbe as admitting the request; kClear linear in what goes.
+// Cost:      kOverview is linear in the pool's slots; kProbe as admitting the request; kClear linear in what goes;
+//            kDecisions in what is told.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/ids.h"
+#include "base/json.h"
 #include "base/kv_ledger.h"
 #include "base/status.h"
 #include "engine/request.h"
@@ -20,7 +22,7 @@ namespace cachalot::engine {
 
 using InquiryId = Id<struct InquiryTag, uint64_t>;
 
-enum class InquiryKind : uint8_t { kOverview = 0, kProbe = 1, kClear = 2 };
+enum class InquiryKind : uint8_t { kOverview = 0, kProbe = 1, kClear = 2, kDecisions = 3 };
 
 struct Inquiry {
   InquiryId id;
@@ -66,6 +68,7 @@ struct Answer {
   std::vector<PrefixProbe> probes;  // of kProbe, one per request
   uint32_t evicted_slots = 0;       // of kClear
   Status cleared;                   // of kClear: whether lower tiers are
+  Json decisions;                   // of kDecisions: an array, the newest last
 };
 
 }  // namespace cachalot::engine

@@ -18,6 +18,8 @@
 
 namespace cachalot::engine {
 
+inline constexpr size_t kMostSessionNameBytes = 128;  // of an owner or an id
+
 // Names a conversation, for one owner.
 struct SessionName {
   std::string owner;  // name of the tenant; empty where there are no keys
@@ -41,11 +43,15 @@ enum class SessionVerb : uint8_t {
   kPrefetch = 9,  // as kResume, for a prompt that is no session
 };
 
+inline constexpr uint32_t kMostListedSessions = 1000;  // in one answer
+
 struct SessionCommand {
   Id<struct SessionCommandTag, uint64_t> id;
   SessionVerb verb = SessionVerb::kList;
   SessionName name;  // kList: of this owner, or of all where `every_owner`
   bool every_owner = false;
+  SessionName after;            // kList: those whose names follow it
+  uint32_t limit = 100;         // kList: so many at most; see kMostListedSessions
   bool pinned = false;          // kPin
   std::string other;            // kFork: the new session's id; kSave and kRestore: a file's name, without folder
   std::vector<TokenId> prompt;  // kPrefetch
@@ -80,10 +86,12 @@ struct SessionAnswer {
   SessionVerb verb = SessionVerb::kList;
   bool found = true;  // false: there is no such session, and nothing was done
   Status status;      // kInvalid: it exists already, or is in use; kUnavailable: the disk fails; else what is said
-  std::vector<SessionView> sessions;  // kList: all, by name; else the one, as it is afterwards; none after kDelete
-  uint64_t moved_tokens = 0;          // kSuspend: that lower tiers have; kResume, kRestore, kPrefetch: that came up
-  uint64_t moved_bytes = 0;           // kSave, kRestore: of the file
-  bool durable = false;               // kSuspend, kDelete, kFork, kPin: it survives a crash
+  std::vector<SessionView> sessions;  // kList: by name; else the one, as it is afterwards; none after kDelete
+  bool more = false;                  // kList: others follow
+  uint64_t moved_tokens =
+      0;  // kSuspend: that lower tiers have; kResume, kRestore, kPrefetch: that came up; kPin: pinned
+  uint64_t moved_bytes = 0;  // kSave, kRestore: of the file
+  bool durable = false;      // kSuspend, kDelete, kFork, kPin: it survives a crash
 };
 
 using SessionCommandId = decltype(SessionCommand::id);
@@ -92,6 +100,25 @@ using SessionCommandId = decltype(SessionCommand::id);
 struct SessionReport {
   uint64_t history_tokens = 0;   // before
   uint64_t extended_tokens = 0;  // of them, those that the prompt begins with
+  bool kept = false;             // its history is now what the request and its answer are
+};
+
+// Of all owners together.
+struct SessionStats {
+  uint64_t sessions = 0;  // now
+  uint64_t hot = 0;       // of them, by state
+  uint64_t warm = 0;
+  uint64_t cold = 0;
+  uint64_t pinned = 0;
+  uint64_t begun = 0;      // since the start, as is all that follows; forks and restored ones included
+  uint64_t ended = 0;      // deleted, or past their TTL
+  uint64_t forgotten = 0;  // to make room for others
+  uint64_t refused = 0;    // that there was no room for
+  uint64_t suspended = 0;
+  uint64_t resumed = 0;          // by command or hint
+  uint64_t history_tokens = 0;   // of the sessions of requests, before these
+  uint64_t extended_tokens = 0;  // of them, those that the prompts began with
+  uint64_t failed_commands = 0;  // that ended with an error
 };
 
 }  // namespace cachalot::engine

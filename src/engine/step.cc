@@ -6,10 +6,12 @@
 namespace cachalot::engine {
 
 void Engine::State::RunStep(StepOutput* out) {
+  SettleLoads();
   AttachParked();
   PlanRows();
   if (plan.empty()) return;
   ListRows();
+  AwaitCopies(kv.SlotsToGrow(growth));
   PreemptForGrowth();
 
   Result<kv::StepReservation> reservation = kv.Reserve(growth);
@@ -30,6 +32,7 @@ void Engine::State::RunStep(StepOutput* out) {
     NoteTaken(running[candidates[plan[i].index].request], reservation->full_slots_taken()[i]);
   }
   std::move(reservation).value().Commit();
+  NoteFronts();
   ++totals.steps;
   totals.tokens_computed += work.rows;
   last_work = work;
@@ -42,7 +45,10 @@ void Engine::State::PlanRows() {
   runnable.clear();
   for (uint32_t r = 0; r < running.size(); ++r) {
     const Request& request = running[r];
-    if (request.loading != nullptr) continue;
+    if (request.loading != nullptr) {
+      AddFront(r);
+      continue;
+    }
     for (uint32_t c = 0; c < request.choices.size(); ++c) {
       const Choice& choice = request.choices[c];
       if (choice.finished || choice.sequence.value == 0) continue;
@@ -58,6 +64,29 @@ void Engine::State::PlanRows() {
   const exec::StepLimits limits = executor.limits();
   plan =
       sched::PlanStep(runnable, {std::min(options.step_rows, limits.rows), options.prefill_chunk, limits.logit_rows});
+}
+
+// The rows of a request that computes what is below its load.
+void Engine::State::AddFront(uint32_t index) {
+  const Request& request = running[index];
+  const sched::Meeting& meeting = request.loading->meeting;
+  const uint64_t rows = meeting.low_token() - meeting.front_token();
+  if (rows == 0 || !FrontMayRun(*request.loading)) return;
+  const auto choice = std::ranges::find(request.choices, request.loading->sequence, &Choice::sequence);
+  runnable.push_back({.index = static_cast<uint32_t>(candidates.size()),
+                      .pending_rows = static_cast<uint32_t>(rows),
+                      .last_logits = false});
+  candidates.push_back({index, static_cast<uint32_t>(choice - request.choices.begin())});
+}
+
+// Rows below loads were computed.
+void Engine::State::NoteFronts() {
+  for (const sched::PlannedRows& p : plan) {
+    const Request& request = running[candidates[p.index].request];
+    if (request.loading == nullptr) continue;
+    request.loading->meeting.Computed(p.rows);
+    fair_share.Charge(request.asked.tenant, p.rows);
+  }
 }
 
 // The tokens of the planned rows, in step_tokens, and the growth that they are.
@@ -127,6 +156,7 @@ void Engine::State::AdvancePrompt(Request& request, const sched::PlannedRows& pl
   for (uint32_t c = 0; c < asked.n; ++c) {
     if (asked.stop) request.choices[c].stop = asked.stop();
     if (asked.max_tokens == 0) {
+      NoteFirstToken(request);
       Finish(request, c, FinishReason::kLength, OkStatus(), out);
     } else {
       SampleNext(request, c, last, out);
@@ -159,6 +189,7 @@ void Engine::State::SampleNext(Request& request, uint32_t choice_index, std::spa
   const TokenId token = sampled.token;
   choice.output.push_back(token);
   ++totals.tokens_generated;
+  NoteFirstToken(request);
   fair_share.Charge(asked.tenant, 1);
   out->tokens.push_back({asked.id, choice_index, std::move(sampled)});
 

@@ -6,6 +6,12 @@
 
 namespace cachalot::engine {
 
+// Of the step before this one and of the wait after it. Requires that LearnStep was not called yet.
+void Engine::State::CountTime(Nanos duration, Nanos waited) {
+  (last_work ? totals.time.compute : totals.time.other) += duration;
+  (running.empty() && waiting.empty() ? totals.time.idle : totals.time.transfers) += waited;
+}
+
 void Engine::State::LearnStep(Nanos duration) {
   backlog_seconds.reset();
   if (last_work && duration > Nanos(0)) step_cost.Observe(*last_work, ToSeconds(duration));

@@ -1,8 +1,11 @@
-// KV on its way down: what a sequence that ended leaves behind is written to lower tiers.
+// KV on its way down: what a sequence that ended leaves behind is written to disk.
 #include <algorithm>
 
+#include "base/check.h"
 #include "engine/engine_state.h"
 #include "kv/identity.h"
+#include "kv/shadow_index.h"
+#include "sched/write_behind.h"
 #include "tier/kv_store.h"
 
 namespace cachalot::engine {
@@ -11,42 +14,130 @@ namespace {
 constexpr uint32_t kRunsPerStep = 4;                // that are copied out, so that a step stays short
 constexpr size_t kMostUnwritten = 4096;             // histories; of more the oldest are not written
 constexpr Nanos kRetry = std::chrono::seconds(10);  // between attempts to write to a store that is not well
+constexpr Nanos kBudgetEvery = std::chrono::milliseconds(20);
+constexpr double kWritePrice = 0.1;  // seconds that others lose by a second of writing, which waits for them
+
+// That a history is gone on with: of sessions most are, of others few.
+constexpr double kSessionReturns = 0.7, kOtherReturns = 0.3;
 
 }  // namespace
 
 // The history that a sequence leaves behind is written by and by.
 void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed) {
-  if (store == nullptr || !options.prefix_cache || computed < kv.geometry().block_tokens) return;
+  if (store == nullptr || !options.prefix_cache || !request.asked.returns.returns) return;
   const RetentionHints hints = HintsOf(request.asked);
   if (hints.scrub || hints.ttl != Nanos::max()) return;  // it is to be gone some day, from everywhere
-  if (unwritten.size() == kMostUnwritten) unwritten.pop_front();
+  const bool session = request.asked.session.has_value();
+  // Only whoever goes on with the very same history gets anything out of its unfilled block.
+  const kv::Tail tail = session ? kv::Tail::kShortToo : kv::Tail::kWholeOnly;
   const std::span<const TokenId> tokens = HistoryOf(request, choice).first(computed);
-  unwritten.push_back({request.asked.scope,
-                       {tokens.begin(), tokens.end()},
-                       kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens),
-                       std::min<uint64_t>(request.asked.prompt.size(), computed)});
+  Unwritten item{request.asked.scope,
+                 {tokens.begin(), tokens.end()},
+                 kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens, tail),
+                 std::min<uint64_t>(request.asked.prompt.size(), computed)};
+  if (item.keys.empty()) return;
+  if (!WorthWriting(item, session ? kSessionReturns : kOtherReturns)) {
+    totals.tiers.refused_blocks += item.keys.size();
+    return;
+  }
+  if (down.unwritten.size() >= kMostUnwritten) {
+    const auto oldest = std::ranges::find(down.unwritten, WriteTicket{0}, &Unwritten::ticket);
+    if (oldest != down.unwritten.end()) down.unwritten.erase(oldest);
+  }
+  down.unwritten.push_back(std::move(item));
+}
+
+bool Engine::State::WorthWriting(const Unwritten& item, double returns) const {
+  const uint64_t bytes = kv::SlotsHeld(kv.geometry(), item.tokens.size()) * memory.slot_bytes();
+  const double link_seconds = TransferSeconds(store->load_rate(now), bytes, 0);
+  return sched::WorthWriting({.probability = returns,
+                              .recompute_seconds = step_cost.Added(work_shape.Rows(0, item.tokens.size())),
+                              .load_seconds = link_seconds,
+                              .write_seconds = link_seconds},
+                             kWritePrice);
+}
+
+// Before all others that nobody awaits, whatever it costs.
+WriteTicket Engine::State::WriteFirst(const PrefixScope& scope, std::span<const TokenId> tokens) {
+  const WriteTicket ticket = ++down.last_ticket;
+  AwaitedWrite& awaited = down.awaited.emplace_back();
+  awaited.ticket = ticket;
+  if (store == nullptr || !options.prefix_cache) {
+    awaited.status = Unavailable("there is no disk tier that KV could be written to");
+    awaited.ended = true;
+    return ticket;
+  }
+  Unwritten item{scope,
+                 {tokens.begin(), tokens.end()},
+                 kv::BlockKeys(identity, scope, kv.geometry().block_tokens, tokens, kv::Tail::kShortToo),
+                 tokens.size(),
+                 0,
+                 ticket};
+  down.unwritten.insert(std::ranges::find(down.unwritten, WriteTicket{0}, &Unwritten::ticket), std::move(item));
+  return ticket;
+}
+
+std::optional<Status> Engine::State::WriteFirstEnded(WriteTicket ticket) {
+  const auto found = std::ranges::find(down.awaited, ticket, &AwaitedWrite::ticket);
+  CACHALOT_CHECK(found != down.awaited.end());
+  if (!found->ended) return std::nullopt;
+  Status status = std::move(found->status);
+  down.awaited.erase(found);
+  return status;
 }
 
 void Engine::State::WriteBehind() {
-  if (store == nullptr || unwritten.empty()) return;
-  if (!store->stats().health.ok()) {
-    if (now < retry_store_at) return unwritten.clear();  // what is not written now is computed again later
-    retry_store_at = now + kRetry;
+  if (store == nullptr) return;
+  if (!down.unwritten.empty() && !store->stats().health.ok()) {
+    if (now < down.retry_store_at) return AbandonUnwritten(store->stats().health);  // it is computed again later
+    down.retry_store_at = now + kRetry;
   }
-  for (uint32_t runs = kRunsPerStep; runs > 0 && !unwritten.empty() && !store_is_full;) {
-    if (WriteSome(unwritten.front(), &runs)) unwritten.pop_front();
+  for (uint32_t runs = kRunsPerStep; runs > 0 && !down.unwritten.empty() && !down.store_is_full;) {
+    Unwritten& item = down.unwritten.front();
+    if (item.ticket == 0 && now < down.budget_due) break;
+    if (!WriteSome(item, &runs)) continue;
+    if (AwaitedWrite* awaited = AwaitedOf(item.ticket)) awaited->all_begun = true;
+    down.unwritten.pop_front();
+  }
+  SyncAwaited();
+}
+
+AwaitedWrite* Engine::State::AwaitedOf(WriteTicket ticket) {
+  const auto found = std::ranges::find(down.awaited, ticket, &AwaitedWrite::ticket);
+  return found == down.awaited.end() ? nullptr : &*found;
+}
+
+void Engine::State::AbandonUnwritten(const Status& why) {
+  for (const Unwritten& item : down.unwritten) {
+    AwaitedWrite* const awaited = AwaitedOf(item.ticket);
+    if (awaited == nullptr) continue;
+    awaited->Fail(why);
+    awaited->all_begun = true;
+  }
+  down.unwritten.clear();
+}
+
+// What was written lasts once it is synced.
+void Engine::State::SyncAwaited() {
+  for (AwaitedWrite& awaited : down.awaited) {
+    if (awaited.ended || !awaited.all_begun || awaited.under_way > 0 || awaited.sync) continue;
+    if (awaited.status.ok()) {
+      if (const Result<tier::TransferId> sync = store->Sync(); sync.ok()) awaited.sync = *sync;
+    } else {
+      awaited.ended = true;
+    }
   }
 }
 
 // What is resident of it and not in the store. False: there is more.
 bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
   const size_t group_count = kv.geometry().windows.size();
-  const std::vector<uint32_t> slots = kv.Listed(item.scope, item.tokens);
-  const uint64_t blocks = slots.size() / group_count;
-  std::vector<uint32_t> groups;  // of the run's blocks
-  while (*runs > 0 && item.done < blocks) {
+  std::vector<uint32_t> slots = kv.Listed(item.scope, item.tokens);
+  slots.resize(item.keys.size() * group_count, kv::kNoSlot);  // what is not hot may be in host memory
+  std::vector<uint32_t> groups;                               // of the run's blocks
+  while (*runs > 0 && item.done < item.keys.size()) {
     groups.clear();
-    for (uint64_t block = item.done; block < blocks; ++block) {
+    for (uint64_t block = item.done; block < item.keys.size(); ++block) {
       const uint32_t wanted = GroupsToWrite(item, block, std::span(slots).subspan(block * group_count, group_count));
       const uint32_t stored = store->GroupsOf(identity, item.keys[block]);
       if ((stored & ~wanted) != 0 || stored == wanted) break;  // the new record takes the place of the old
@@ -57,21 +148,32 @@ bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
       continue;
     }
     groups.resize(BlocksOfRun(groups));
+    const uint64_t bytes = tier::BytesOf(groups, memory.slot_bytes());
+    if (!down.budget.Take(bytes, now) && item.ticket == 0) {
+      down.budget_due = now + kBudgetEvery;
+      *runs = 0;
+      return false;
+    }
     const std::span<const uint32_t> from = std::span(slots).subspan(item.done * group_count);
-    if (!WriteRun(RunOf(item.tokens, item.keys, item.done, groups), from)) {
-      store_is_full = store->stats().transfers > 0;
-      return !store_is_full;  // with nothing under way it will never fit
+    if (!CopyRun(RunOf(item.tokens, item.keys, item.done, groups), from, item.ticket)) {
+      down.store_is_full = store->stats().transfers > 0 || !down.copies.empty();
+      if (down.store_is_full) return false;
+      if (AwaitedWrite* awaited = AwaitedOf(item.ticket)) {
+        awaited->Fail(Overloaded("a block is larger than what may be on its way to disk at a time"));
+      }
+      return true;  // with nothing under way it will never fit
     }
     item.done += groups.size();
     --*runs;
   }
-  return item.done >= blocks;
+  return item.done >= item.keys.size();
 }
 
-// Those resident parts of a block from which somebody may go on: all of full attention, and of a window what is seen
-// from the end of the prompt or of the history, or from the last whole block before.
+// Those parts of a block that are hot, or in host memory, and from which somebody may go on: all of full attention, and
+// of a window what is seen from the end of the prompt or of the history, or from the last whole block before.
 uint32_t Engine::State::GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const {
   const kv::KvGeometry& geometry = kv.geometry();
+  const uint32_t in_host = host == nullptr ? 0 : host->GroupsOf(item.keys[block]);
   uint32_t groups = 0;
   for (uint32_t group = 0; group < slots.size(); ++group) {
     const auto seen_from = [&](uint64_t end) {
@@ -79,31 +181,100 @@ uint32_t Engine::State::GroupsToWrite(const Unwritten& item, uint64_t block, std
       return block >= kv::FirstBlockKept(geometry.windows[group], first, geometry.block_tokens) &&
              block * geometry.block_tokens < end;
     };
-    if (geometry.windows[group] == 0 && slots[group] == kv::kNoSlot) return 0;
-    const bool wanted = seen_from(item.prompt_tokens) || seen_from(item.tokens.size());
-    if (wanted && slots[group] != kv::kNoSlot) groups |= 1u << group;
+    const bool there = slots[group] != kv::kNoSlot || (in_host >> group & 1) != 0;
+    if (geometry.windows[group] == 0 && !there) return 0;
+    if (there && (seen_from(item.prompt_tokens) || seen_from(item.tokens.size()))) groups |= 1u << group;
   }
   return groups;
 }
 
-// `slots`: of the run's blocks, [block][group]. False: there is no room for it now.
-bool Engine::State::WriteRun(tier::KvRun run, std::span<const uint32_t> slots) {
+// `slots`: of the run's blocks, [block][group]; what is not hot comes from host memory. False: there is no room for it
+// now.
+bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, WriteTicket ticket) {
   const size_t group_count = kv.geometry().windows.size();
   uint64_t bytes = 0;
   for (const tier::KvRunBlock& block : run.blocks) bytes += tier::BytesOf({&block.groups, 1}, memory.slot_bytes());
   std::optional<tier::Staging> staging = store->TakeStaging(bytes);
   if (!staging) return false;
+  SlotCopies copies;
   std::span<std::byte> left = staging->bytes();
-  std::optional<exec::CopyTicket> last;
   for (size_t block = 0; block < run.blocks.size(); ++block) {
     for (uint32_t group = 0; group < group_count; ++group) {
       if ((run.blocks[block].groups >> group & 1) == 0) continue;
-      last = memory.CopyOut(SlotId(slots[block * group_count + group]), left.first(memory.slot_bytes()));
+      const std::span<std::byte> to = left.first(memory.slot_bytes());
       left = left.subspan(memory.slot_bytes());
+      if (const uint32_t slot = slots[block * group_count + group]; slot != kv::kNoSlot) {
+        CopySlotOut(SlotId(slot), to, &copies);
+      } else {
+        const auto cell = host->Find({run.blocks[block].key, group}, tier::HostUse::kCopy);
+        std::ranges::copy(cell->bytes(), to.begin());
+      }
     }
   }
-  if (last) memory.Wait(*last);  // copies are done in the order given
-  return store->Store(std::move(run), std::move(*staging)).ok();
+  copies.run = std::move(run);
+  copies.staging = std::move(*staging);
+  copies.ticket = ticket;
+  if (AwaitedWrite* awaited = AwaitedOf(ticket)) ++awaited->under_way;
+  down.copies.push_back(std::move(copies));
+  EndCopies();
+  return true;
+}
+
+// All of the run lies in staging.
+void Engine::State::StoreRun(SlotCopies& copies) {
+  if (copies.run.blocks.empty()) return EndAwaited(copies.ticket, Unavailable("its blocks were deleted meanwhile"));
+  const Result<tier::TransferId> id = store->Store(std::move(copies.run), std::move(copies.staging));
+  if (id.ok()) {
+    down.storing.push_back({*id, copies.ticket});
+  } else {
+    EndAwaited(copies.ticket, id.status());
+  }
+}
+
+void Engine::State::EndAwaited(WriteTicket ticket, const Status& status) {
+  AwaitedWrite* const awaited = AwaitedOf(ticket);
+  if (awaited == nullptr) return;
+  --awaited->under_way;
+  awaited->Fail(status);
+}
+
+// Something that was started at the store, and was no load, ended.
+void Engine::State::NoteStored(const tier::KvStore::Ended& ended) {
+  NoteErased(ended);
+  const auto stored = std::ranges::find(down.storing, ended.id, &StoredRun::id);
+  if (stored != down.storing.end()) {
+    EndAwaited(stored->ticket, ended.status);
+    down.storing.erase(stored);
+  }
+  for (AwaitedWrite& awaited : down.awaited) {
+    if (awaited.sync != ended.id) continue;
+    awaited.Fail(ended.status);
+    awaited.ended = true;
+  }
+}
+
+// Nothing of these tokens' blocks from token `from` on is found any more, as far as nobody uses it now.
+std::optional<tier::TransferId> Engine::State::ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens,
+                                                        uint64_t from) {
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  std::vector<Digest> keys = kv::BlockKeys(identity, scope, block_tokens, tokens, kv::Tail::kShortToo);
+  keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(from / block_tokens, keys.size())));
+  kv.EvictIdle(scope, tokens, from, kv::Loss::kCleared);
+  if (host != nullptr) {
+    for (const Digest& key : keys) host->Erase(key);
+  }
+  if (store == nullptr || keys.empty()) return std::nullopt;
+  const auto among = [&](const Digest& key) { return std::ranges::find(keys, key) != keys.end(); };
+  for (Unwritten& item : down.unwritten) {
+    const auto first = std::ranges::find_if(item.keys, among);
+    item.keys.erase(first, item.keys.end());
+    item.done = std::min<uint64_t>(item.done, item.keys.size());
+  }
+  for (SlotCopies& copies : down.copies) {
+    if (std::ranges::any_of(copies.run.blocks, among, &tier::KvRunBlock::key)) copies.run.blocks.clear();
+  }
+  const Result<tier::TransferId> erasure = store->Erase(std::move(keys));
+  return erasure.ok() ? std::optional(*erasure) : std::nullopt;
 }
 
 }  // namespace cachalot::engine

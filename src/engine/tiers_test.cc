@@ -6,6 +6,7 @@ namespace cachalot::engine {
 namespace {
 
 // Computing is slow, so that loading is worth it.
+constexpr StepCurve kSlow = {1e-2, 1e-3};
 EngineOptions Options() { return {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}; }
 
 exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
@@ -18,7 +19,7 @@ struct Case {
 class Tiers : public testing::TestWithParam<Case> {
  protected:
   TieredRig::Options With() const {
-    return {.engine = Options(), .model = GetParam().model, .device = GetParam().device};
+    return {.engine = Options(), .model = GetParam().model, .device = GetParam().device, .curve = kSlow};
   }
 
   static uint64_t Loaded(TieredRig& tiered) { return tiered.rig().Step().stats.tiers.loaded_tokens; }
@@ -211,6 +212,7 @@ TEST_P(Tiers, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
     options.engine.admission = seed % 2 == 0 ? "expected" : "guaranteed";
     options.engine.verify_hits = 0.05;
     options.faults = {.seed = seed, .fail_share = 0.2, .hold_share = 0.1};
+    if (seed % 3 != 0) options.curve = StepCurve{8e-5, 1e-6};  // loads are not awaited, but met
     TieredRig tiered(options);
     PromptMaker prompts(seed, 250);
     std::map<RequestId, GenerateRequest> asked;
@@ -251,7 +253,7 @@ TEST_P(Tiers, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
     tiered.rig().RunToEnd();
     compare();
   }
-  EXPECT_GT(loaded, 500u);
+  EXPECT_GT(loaded, 200u);
   EXPECT_GT(failed, 0u);
   EXPECT_GT(compared, 200u);
 }

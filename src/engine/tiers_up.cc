@@ -13,12 +13,17 @@
 namespace cachalot::engine {
 namespace {
 
-// How long a load may take before computing begins: as long as that would take, and a little longer.
+// After which a transfer is late: as long as computing would take, and a little longer.
 Nanos PatienceFor(const std::optional<sched::ResumeEstimate>& recompute) {
-  constexpr double kLeastSeconds = 0.25, kMostSeconds = 30, kShare = 1.2;
+  constexpr double kLeastSeconds = 0.25, kMostSeconds = 600, kShare = 1.2;
   const double seconds = recompute ? kShare * recompute->ttft_seconds : kMostSeconds;
-  return Nanos(static_cast<Nanos::rep>(std::clamp(seconds, kLeastSeconds, kMostSeconds) * 1e9));
+  return FromSeconds(std::clamp(seconds, kLeastSeconds, kMostSeconds));
 }
+
+// A load that is awaited may take that much longer than was thought, or a step, before computing begins all the same.
+constexpr double kGrace = 2;
+
+constexpr uint64_t kPartsToMeet = 16;  // of a load that is met: the front takes the place of those not begun
 
 }  // namespace
 
@@ -36,102 +41,241 @@ tier::KvRun Engine::State::RunOf(std::span<const TokenId> tokens, std::span<cons
   const uint32_t block_tokens = kv.geometry().block_tokens;
   tier::KvRun run{.identity = identity, .first_position = first * block_tokens};
   if (first > 0) run.parent = keys[first - 1];
-  for (size_t i = 0; i < groups.size(); ++i) run.blocks.push_back({keys[first + i], block_tokens, groups[i]});
-  const std::span<const TokenId> own = tokens.subspan(first * block_tokens, groups.size() * block_tokens);
-  run.tokens.assign(own.begin(), own.end());
+  tokens = tokens.subspan(first * block_tokens);
+  tokens = tokens.first(std::min<uint64_t>(tokens.size(), groups.size() * block_tokens));
+  run.tokens.assign(tokens.begin(), tokens.end());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const uint64_t left = tokens.size() - i * block_tokens;  // the last may be short
+    run.blocks.push_back({keys[first + i], static_cast<uint32_t>(std::min<uint64_t>(block_tokens, left)), groups[i]});
+  }
   return run;
 }
 
-// What lower tiers have of the history beyond what is resident of it, if getting it from there is sooner than computing
-// it. The sequence then begins with whole blocks; as many as it would without, which admission has counted.
-std::unique_ptr<Loading> Engine::State::PlanLoad(const Request& request, const Choice& choice) {
-  if (store == nullptr || !options.prefix_cache || request.load_failed) return nullptr;
-  const uint64_t block_tokens = kv.geometry().block_tokens, limit = SkippableOf(request, choice);
-  const std::span<const TokenId> tokens = HistoryOf(request, choice);
-  const uint64_t resident = kv.Find(request.asked.scope, tokens, limit).tokens;
-  const uint64_t whole = resident % block_tokens == 0 ? resident : kv.FindWhole(request.asked.scope, tokens, limit);
-  const uint64_t first = whole / block_tokens;
-  const uint64_t blocks = limit / block_tokens;
-  if (resident / block_tokens != first || blocks <= first) return nullptr;
+bool Engine::State::HasLowerTiers() const { return options.prefix_cache && (store != nullptr || host != nullptr); }
 
-  auto loading = std::make_unique<Loading>();
-  loading->first = first;
-  loading->keys =
-      kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens.first(blocks * block_tokens));
-  loading->groups = store->Match(identity, std::span(loading->keys).subspan(first));
-  const uint64_t end = kv::LoadableTokens(kv.geometry(), first, loading->groups);
-  if (end <= resident) return nullptr;
-  loading->groups.resize(end / block_tokens - first);
-  const sched::Decision decision =
-      WayOf(tokens.size(), whole, end, tier::BytesOf(loading->groups, memory.slot_bytes()));
-  const auto& load = decision.estimates[static_cast<size_t>(sched::ResumeWay::kLoad)];
-  const auto& recompute = decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)];
-  if (!load || (recompute && recompute->cost_seconds <= load->cost_seconds)) return nullptr;
-  loading->deadline = now + PatienceFor(recompute);
-  return loading;
+TierRate Engine::State::RateOf(TierId tier) const { return tier == TierId::kHost ? HostRate() : store->load_rate(now); }
+
+// Appends the leading blocks of a chain that lower tiers have, and which of them has more of each.
+void Engine::State::AppendStored(std::span<const Digest> keys, StoredBlocks* stored) const {
+  std::vector<uint32_t> disk;
+  if (store != nullptr) disk = store->Match(identity, keys);
+  disk.resize(keys.size());
+  const std::vector<uint32_t> from_host = HostGroups(keys);
+  for (size_t i = 0; i < keys.size() && (disk[i] | from_host[i]) != 0; ++i) {
+    const bool nearer = std::popcount(from_host[i]) >= std::popcount(disk[i]);
+    stored->keys.push_back(keys[i]);
+    stored->groups.push_back(nearer ? from_host[i] : disk[i]);
+    stored->tiers.push_back(nearer ? TierId::kHost : TierId::kDisk);
+  }
 }
 
-void Engine::State::BeginLoad(Request& request, Choice& choice, std::unique_ptr<Loading> loading) {
-  const uint64_t block_tokens = kv.geometry().block_tokens;
-  const std::span<const TokenId> tokens = HistoryOf(request, choice);
-  const std::span<const TokenId> loaded =
-      tokens.subspan(loading->first * block_tokens, loading->groups.size() * block_tokens);
-  loading->cells = kv.BeginLoad(choice.sequence, loaded);
-  if (loading->cells.empty()) return;
-  std::ranges::stable_sort(loading->cells, {}, &kv::LoadCell::block);  // by group where the block is the same
-  request.loading = std::move(loading);
-  PumpLoad(request, tokens);
+// What lower tiers have of these tokens beyond their first blocks, whose windows a sequence holds: as far as it could
+// go on from it. Where whole blocks end, the longest one that was sealed short.
+StoredBlocks Engine::State::FindStored(const PrefixScope& scope, std::span<const TokenId> tokens,
+                                       uint64_t first) const {
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  StoredBlocks stored{.first = first};
+  const std::vector<Digest> keys = kv::BlockKeys(identity, scope, block_tokens, tokens);
+  if (keys.size() < first) return stored;
+  stored.keys.assign(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(first));
+  AppendStored(std::span(keys).subspan(first), &stored);
+
+  const uint64_t blocks = stored.keys.size(), whole = blocks * block_tokens;
+  kv::ChainEnd before;
+  if (blocks > 0) before = {stored.keys.back(), SaltAt(scope, whole)};
+  uint32_t last_tokens = block_tokens;
+  const uint64_t most = std::min<uint64_t>(block_tokens - 1, tokens.size() - whole);
+  for (uint64_t tail = most; tail > 0 && stored.keys.size() == blocks; --tail) {
+    const CacheSalt salt = SaltAt(scope, whole + block_tokens);
+    const Digest key = kv::NextInChain(identity, before, salt, tokens.subspan(whole, tail)).key;
+    AppendStored({&key, 1}, &stored);
+    last_tokens = static_cast<uint32_t>(tail);
+  }
+  if (stored.keys.size() == blocks) last_tokens = block_tokens;
+  stored.end = kv::LoadableTokens(kv.geometry(), first, stored.groups, last_tokens);
+  stored.CutTo(stored.end, block_tokens);
+  return stored;
 }
 
-sched::Decision Engine::State::WayOf(uint64_t prompt, uint64_t resident, uint64_t end, uint64_t bytes) const {
-  sched::ResumeView view{.prompt_tokens = prompt,
-                         .hot_tokens = resident,
+void StoredBlocks::CutTo(uint64_t tokens, uint32_t block_tokens) {
+  end = tokens;
+  const uint64_t blocks = std::max(kv::BlocksFor(tokens, block_tokens), first);
+  keys.resize(blocks);
+  groups.resize(blocks - first);
+  tiers.resize(blocks - first);
+}
+
+// Leading blocks of one tier after the other.
+std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) const {
+  const kv::KvGeometry& geometry = kv.geometry();
+  std::vector<sched::TierSpan> spans;
+  uint64_t begin = stored.first;  // of the span
+  for (uint64_t block = begin; block < stored.keys.size(); ++block) {
+    const uint64_t i = block - stored.first;
+    if (spans.empty() || spans.back().tier != stored.tiers[i]) {
+      spans.push_back({.tier = stored.tiers[i]});
+      begin = block;
+    }
+    sched::TierSpan& span = spans.back();
+    const uint64_t end = std::min((block + 1) * geometry.block_tokens, stored.end);
+    for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
+      if ((stored.groups[i] >> group & 1) == 0) continue;
+      (geometry.windows[group] == 0 ? span.full_bytes : span.window_bytes) += memory.slot_bytes();
+    }
+    span.tokens = end - begin * geometry.block_tokens;
+    const std::span<const uint32_t> groups = std::span(stored.groups).first(i + 1);
+    const auto last_tokens = static_cast<uint32_t>(end - block * geometry.block_tokens);
+    span.resumable = kv::LoadableTokens(geometry, stored.first, groups, last_tokens) == end;
+  }
+  return spans;
+}
+
+sched::Decision Engine::State::Decide(const Request& request, uint64_t tokens, const StoredBlocks& stored) const {
+  sched::ResumeView view{.prompt_tokens = tokens,
+                         .hot_tokens = stored.first * kv.geometry().block_tokens,
+                         .spans = SpansOf(stored),
                          .block_tokens = kv.geometry().block_tokens,
                          .step_rows = step_tokens_limit(),
                          .running = RunningSequences()};
-  view.spans.push_back({.tier = TierId::kDisk, .tokens = end - resident, .full_bytes = bytes});
-  view.links[TierIndex(TierId::kDisk)] = {store->load_rate(now), store->queued_load_bytes()};
+  cost::StepWork decoding;
+  for (const Request& other : running) {
+    for (const Choice& choice : other.choices) {
+      if (other.forked && choice.sequence.value != 0) decoding += work_shape.Rows(kv.Length(choice.sequence), 1, 1);
+    }
+  }
+  view.running_seconds = step_cost.Added(decoding);
+  if (store != nullptr) view.links[TierIndex(TierId::kDisk)] = {RateOf(TierId::kDisk), QueuedBytes(TierId::kDisk)};
+  if (host != nullptr) view.links[TierIndex(TierId::kHost)] = {RateOf(TierId::kHost), QueuedBytes(TierId::kHost)};
+  if (options.ttft_target > 0) {
+    view.ttft_target_seconds = std::max(options.ttft_target - ToSeconds(now - request.arrived), 0.0);
+  }
   return sched::ChooseResume(view, work_shape, step_cost);
 }
 
-// Starts as much of the load as may be under way.
-void Engine::State::PumpLoad(Request& request, std::span<const TokenId> tokens) {
+// That is to come up before what begins now.
+uint64_t Engine::State::QueuedBytes(TierId tier) const {
+  uint64_t bytes = 0;
+  const auto add = [&](const Loading* loading) {
+    if (loading == nullptr) return;
+    const StoredBlocks& stored = loading->stored;
+    for (const LoadPart& part : loading->parts)
+      bytes += part.tier == tier ? part.cells.size() * memory.slot_bytes() : 0;
+    for (uint64_t block = loading->meeting.front_token() / kv.geometry().block_tokens;
+         block < loading->meeting.low_block(); ++block) {
+      const uint64_t i = block - stored.first;
+      if (stored.tiers[i] == tier) bytes += tier::BytesOf({&stored.groups[i], 1}, memory.slot_bytes());
+    }
+  };
+  for (const Request& request : running) add(request.loading.get());
+  for (const Prefetch& prefetch : prefetches) add(prefetch.loading.get());
+  return bytes;
+}
+
+// What lower tiers have of the history beyond what is resident of it, where getting it from there is better than
+// computing all. The sequence then begins with whole blocks; as many as it would without, which admission has counted.
+std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice& choice) {
+  if (!HasLowerTiers() || request.load_failed) return nullptr;
+  const uint64_t block_tokens = kv.geometry().block_tokens, limit = SkippableOf(request, choice);
+  const std::span<const TokenId> tokens = HistoryOf(request, choice);
+  uint64_t whole = 0, resident = 0;
+  if (choice.sequence.value != 0) {
+    whole = resident = kv.Length(choice.sequence);
+  } else {
+    resident = kv.Find(request.asked.scope, tokens, limit).tokens;
+    whole = resident % block_tokens == 0 ? resident : kv.FindWhole(request.asked.scope, tokens, limit);
+  }
+  if (resident / block_tokens != whole / block_tokens || whole % block_tokens != 0) return nullptr;
+  StoredBlocks stored = FindStored(request.asked.scope, tokens.first(limit), whole / block_tokens);
+  if (stored.end <= resident) return nullptr;
+
+  const sched::Decision decision = Decide(request, tokens.size(), stored);
+  NoteDecision(request, decision);
+  if (decision.way == sched::ResumeWay::kRecompute) return nullptr;
+  const sched::ResumeEstimate& chosen = decision.chosen();
+  const bool first_part = decision.way == sched::ResumeWay::kBoth && chosen.meets_from > whole;
+  const bool at_once = decision.way == sched::ResumeWay::kBoth && !first_part;
+  stored.CutTo(first_part ? chosen.meets_from : chosen.end_token, kv.geometry().block_tokens);
+  std::unique_ptr<Loading> loading = MakeLoading(tokens.first(stored.end), std::move(stored));
+  loading->front_at =
+      now + (at_once ? Nanos(0) : FromSeconds(std::max(kGrace * chosen.wait_seconds, decision.step_seconds)));
+  loading->deadline = now + PatienceFor(decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)]);
+  loading->then_more = first_part;
+  if (at_once) loading->part_bytes = std::min(loading->part_bytes, chosen.load_bytes / kPartsToMeet);
+  return loading;
+}
+
+std::unique_ptr<Loading> Engine::State::MakeLoading(std::span<const TokenId> tokens, StoredBlocks stored) const {
+  const kv::KvGeometry& geometry = kv.geometry();
+  sched::MeetingView view{.first_token = stored.first * geometry.block_tokens,
+                          .end_token = tokens.size(),
+                          .block_tokens = geometry.block_tokens};
+  for (const uint32_t window : geometry.windows) {
+    view.first_read.push_back(kv::FirstBlockKept(window, tokens.size(), geometry.block_tokens));
+  }
+  auto loading = std::make_unique<Loading>(std::move(stored), view);
+  loading->tokens.assign(tokens.begin(), tokens.end());
+  loading->part_bytes = tier::KvStore::run_bytes();
+  return loading;
+}
+
+kv::SlotPromise* Engine::State::PromiseOf(Request& request) { return request.guaranteed ? &request.promise : nullptr; }
+
+void Engine::State::StartLoad(Request& request, const Choice& choice, std::unique_ptr<Loading> loading) {
+  const uint64_t windows = kv::SlotsHeld(sliding_part, loading->tokens.size());
+  if (windows > 0 && !FitsWithExpected(request, windows)) return;
+  if (!BeginLoad(*loading, choice.sequence, windows)) return;
+  request.loading = std::move(loading);
+  PumpLoad(*request.loading, PromiseOf(request));
+}
+
+// Those that are there end; where the front has come to blocks in flight, it takes some over.
+void Engine::State::SettleLoads() {
+  for (size_t i = 0; i < running.size(); ++i) {
+    if (running[i].loading == nullptr) continue;
+    if (running[i].loading->meeting.done()) EndLoadOf(running[i]);
+    Loading* const loading = running[i].loading.get();
+    if (loading == nullptr || !FrontMayRun(*loading)) continue;
+    if (loading->meeting.TakeOver(RowsToTakeOver(*loading)).empty()) continue;
+    DropBelow(*loading, PromiseOf(running[i]));
+  }
+}
+
+void Engine::State::EndLoadOf(Request& request) {
   Loading& loading = *request.loading;
-  while (loading.started < loading.groups.size()) {
-    const std::span<const uint32_t> left = std::span(loading.groups).subspan(loading.started);
-    const std::span<const uint32_t> groups = left.first(BlocksOfRun(left));
-    const Result<tier::TransferId> id =
-        store->Load(RunOf(tokens, loading.keys, loading.first + loading.started, groups),
-                    tier::BytesOf(groups, memory.slot_bytes()), loading.deadline);
-    if (!id.ok()) return;
-    loading.under_way.push_back({*id, loading.started, groups.size()});
-    loading.started += groups.size();
+  const uint64_t loaded = EndLoad(loading);
+  request.loaded_tokens += loaded;
+  request.failed_blocks += loading.failed_blocks;
+  request.load_failed = loading.failed_blocks > 0;
+  const bool then_more = loading.then_more && !request.load_failed;
+  request.loading.reset();
+  Choice& choice = request.first_open();
+  if (request.preemptions == 0 && !request.forked) {
+    request.cached_tokens += static_cast<uint32_t>(loaded);
+    totals.prompt_tokens_cached += loaded;
+  }
+  SurveyRunning();
+  std::unique_ptr<Loading> more = then_more ? PlanLoad(request, choice) : nullptr;
+  if (more != nullptr) StartLoad(request, choice, std::move(more));
+  if (request.loading == nullptr && request.preemptions == 0 && !request.forked) {
+    SampleHit(request, kv.Length(choice.sequence));
   }
 }
 
 void Engine::State::PollStore() {
-  if (store == nullptr) return;
-  NoteStoreHealth();
-  for (tier::KvStore::Ended& ended : store->Poll(now)) {
-    store_is_full = false;
-    if (!ended.load) continue;
-    for (size_t i = 0; i < running.size(); ++i) {
-      if (running[i].loading == nullptr) continue;
-      std::vector<Loading::Part>& parts = running[i].loading->under_way;
-      const auto part = std::ranges::find(parts, ended.id, &Loading::Part::id);
-      if (part == parts.end()) continue;
-      const Loading::Part arrived = *part;
-      parts.erase(part);
-      TakeLoaded(static_cast<uint32_t>(i), arrived, ended);
-      break;
+  std::vector<tier::KvStore::Ended> ended;
+  if (store != nullptr) {
+    NoteStoreHealth();
+    ended = store->Poll(now);
+    if (!ended.empty()) down.store_is_full = false;
+    for (const tier::KvStore::Ended& end : ended) {
+      if (!end.load) NoteStored(end);
     }
   }
-  for (size_t i = running.size(); i > 0; --i) {
-    Request& request = running[i - 1];
-    if (request.loading == nullptr) continue;
-    PumpLoad(request, HistoryOf(request, request.first_open()));
-    const bool started = !request.loading->under_way.empty();
-    if (!started && now >= request.loading->deadline) FailLoad(static_cast<uint32_t>(i - 1));
+  for (Request& request : running) {
+    if (request.loading != nullptr) PollLoad(*request.loading, ended, PromiseOf(request));
+  }
+  for (Prefetch& prefetch : prefetches) {
+    if (prefetch.loading != nullptr) PollLoad(*prefetch.loading, ended, &prefetch.promise);
   }
 }
 
@@ -146,68 +290,23 @@ void Engine::State::NoteStoreHealth() {
   }
 }
 
-void Engine::State::TakeLoaded(uint32_t index, const Loading::Part& part, const tier::KvStore::Ended& ended) {
-  Request& request = running[index];
-  Loading& loading = *request.loading;
-  if (!ended.status.ok()) return FailLoad(index);
-  CopyIn(loading, part, ended.bytes.bytes());
-  loading.arrived += part.blocks;
-  if (loading.arrived < loading.groups.size()) return;
-  const Choice& choice = request.first_open();
-  const uint64_t before = kv.Length(choice.sequence);
-  kv.EndLoad(choice.sequence);
-  const uint64_t length = kv.Length(choice.sequence);
-  request.loading.reset();
-  totals.tiers.loaded_tokens += length - before;
-  if (request.preemptions == 0 && !request.forked) {
-    request.cached_tokens = static_cast<uint32_t>(length);
-    totals.prompt_tokens_cached += length - before;
-    SampleHit(request, length);
-  }
-}
-
-// What its sequence will see of the part's blocks goes to its slots.
-void Engine::State::CopyIn(const Loading& loading, const Loading::Part& part, std::span<const std::byte> bytes) {
-  std::optional<exec::CopyTicket> last;
-  auto cell = std::ranges::lower_bound(loading.cells, static_cast<uint32_t>(loading.first + part.first), {},
-                                       &kv::LoadCell::block);
-  for (uint64_t i = part.first; i < part.first + part.blocks; ++i) {
-    for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
-      if ((loading.groups[i] >> group & 1) == 0) continue;
-      const std::span<const std::byte> slot = bytes.first(memory.slot_bytes());
-      bytes = bytes.subspan(memory.slot_bytes());
-      if (cell == loading.cells.end() || cell->block != loading.first + i || cell->group != group) continue;
-      last = memory.CopyIn(slot, cell->slot);
-      ++cell;
-    }
-  }
-  if (last) memory.Wait(*last);  // copies are done in the order given
-}
-
-// The request waits again, in its old place, and computes next time.
-void Engine::State::FailLoad(uint32_t index) {
-  running[index].load_failed = true;
-  ++totals.tiers.failed_loads;
-  Requeue(index);
-}
-
-// Nothing of it comes to its slots any more.
 void Engine::State::AbandonLoad(Request& request) {
   if (request.loading == nullptr) return;
-  for (const Loading::Part& part : request.loading->under_way) store->Cancel(part.id);
+  request.loaded_tokens = 0;
+  EndTransfers(*request.loading);
   request.loading.reset();
 }
 
 uint64_t Engine::State::StoredTokens(const PrefixScope& scope, std::span<const TokenId> tokens) const {
-  if (store == nullptr || !options.prefix_cache) return 0;
-  const std::vector<Digest> keys = kv::BlockKeys(identity, scope, kv.geometry().block_tokens, tokens);
-  return kv::LoadableTokens(kv.geometry(), 0, store->Match(identity, keys));
+  return HasLowerTiers() ? FindStored(scope, tokens, 0).end : 0;
 }
 
 // Waits for the disk: what it says holds over restarts.
 Status Engine::State::ClearStore() {
+  AbandonUnwritten(Unavailable("all KV was deleted meanwhile"));
+  for (SlotCopies& copies : down.copies) copies.run.blocks.clear();
+  if (host != nullptr) host->EraseAll();
   if (store == nullptr) return OkStatus();
-  unwritten.clear();
   return store->Clear();
 }
 
@@ -220,17 +319,24 @@ void Engine::State::AddTierStats(TierStats* stats) const {
   stats->live_bytes = s.disk.live_bytes;
   stats->occupied_bytes = s.disk.occupied_bytes;
   stats->degraded = !s.health.ok();
+  stats->disk_reads = s.disk.reads.blocks;
 }
 
 std::optional<Nanos> Engine::State::NextDue() const {
   std::optional<Nanos> due = NextRetentionEnd();
-  if (store == nullptr) return due;
-  const auto sooner = [&](Nanos moment) { due = due ? std::min(*due, moment) : moment; };
-  if (!unwritten.empty() && !store_is_full) sooner(now);
-  if (const std::optional<Nanos> wake = store->WakeAt()) sooner(*wake);
+  const auto sooner = [&](std::optional<Nanos> moment) {
+    if (moment) due = due ? std::min(*due, *moment) : moment;
+  };
+  sooner(NextSessionDue());
+  sooner(NextPrefetch());
+  if (host_copies > 0) sooner(memory.NextDone().value_or(now));
   for (const Request& request : running) {
-    if (request.loading != nullptr) sooner(request.loading->deadline);
+    if (request.loading != nullptr && request.loading->front_at > now) sooner(request.loading->front_at);
   }
+  if (!down.copies.empty()) sooner(memory.NextDone());
+  if (store == nullptr) return due;
+  if (!down.unwritten.empty() && !down.store_is_full) sooner(std::max(now, down.budget_due));
+  sooner(store->WakeAt());
   return due;
 }
 

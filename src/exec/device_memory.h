@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/block_copy.h"
 #include "base/clock.h"
@@ -39,10 +39,14 @@ class DeviceMemory {
   virtual CopyTicket CopyOut(SlotId from, std::span<std::byte> host) = 0;
   virtual CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) = 0;
 
-  // Tickets that became done since the last call, in order.
-  virtual std::vector<CopyTicket> Poll() = 0;
-  // Returns once the ticket is done (it is then not reported by Poll again).
+  // Whether the copy is done, and with it all that were given before.
+  virtual bool Done(CopyTicket ticket) = 0;
+  // Returns once it is.
   virtual void Wait(CopyTicket ticket) = 0;
+  // When the next copy is thought to be done; nothing: none is under way.
+  virtual std::optional<Nanos> NextDone() const = 0;
+  // Whether a copy may still be under way when the call that gives it has returned.
+  virtual bool asynchronous() const = 0;
 };
 
 // kUnavailable, with asked and available bytes, when the memory cannot be claimed.

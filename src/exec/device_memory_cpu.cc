@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -24,38 +23,34 @@ class CpuMemory final : public DeviceMemory {
       CACHALOT_CHECK(copy.from != copy.to);
       std::memcpy(arena_.Slot(copy.to.value), arena_.Slot(copy.from.value), slot_bytes());
     }
-    return Done();
+    return NextTicket();
   }
 
   CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override {
     CACHALOT_CHECK(host.size() == slot_bytes());
     std::memcpy(host.data(), arena_.Slot(from.value), slot_bytes());
-    return Done();
+    return NextTicket();
   }
 
   CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) override {
     CACHALOT_CHECK(host.size() == slot_bytes());
     std::memcpy(arena_.Slot(to.value), host.data(), slot_bytes());
-    return Done();
+    return NextTicket();
   }
 
-  std::vector<CopyTicket> Poll() override { return std::exchange(unreported_, {}); }
-
-  void Wait(CopyTicket ticket) override {
+  bool Done(CopyTicket ticket) override {
     CACHALOT_CHECK(ticket <= last_ticket_);
-    std::erase(unreported_, ticket);
+    return true;
   }
+  void Wait(CopyTicket ticket) override { CACHALOT_CHECK(Done(ticket)); }
+  std::optional<Nanos> NextDone() const override { return std::nullopt; }
+  bool asynchronous() const override { return false; }
 
  private:
-  CopyTicket Done() {
-    last_ticket_ = CopyTicket(last_ticket_.value + 1);
-    unreported_.push_back(last_ticket_);
-    return last_ticket_;
-  }
+  CopyTicket NextTicket() { return last_ticket_ = CopyTicket(last_ticket_.value + 1); }
 
   Arena arena_;
   CopyTicket last_ticket_{0};
-  std::vector<CopyTicket> unreported_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -69,9 +70,10 @@ class SimLinkMemory final : public DeviceMemory {
     return copy.ticket;
   }
 
-  std::vector<CopyTicket> Poll() override {
+  bool Done(CopyTicket ticket) override {
+    CACHALOT_CHECK(ticket <= last_ticket_);
     FinishDue();
-    return std::exchange(unreported_, {});
+    return in_flight_.empty() || ticket < in_flight_.front().ticket;
   }
 
   void Wait(CopyTicket ticket) override {
@@ -82,8 +84,12 @@ class SimLinkMemory final : public DeviceMemory {
       break;
     }
     FinishDue();
-    std::erase(unreported_, ticket);
   }
+
+  std::optional<Nanos> NextDone() const override {
+    return in_flight_.empty() ? std::nullopt : std::optional(in_flight_.front().done_at);
+  }
+  bool asynchronous() const override { return true; }
 
  private:
   Nanos TimeFor(size_t blocks) const {
@@ -108,7 +114,6 @@ class SimLinkMemory final : public DeviceMemory {
     const Nanos now = clock_.Now();
     for (; !in_flight_.empty() && in_flight_.front().done_at <= now; in_flight_.pop_front()) {
       Move(in_flight_.front());
-      unreported_.push_back(in_flight_.front().ticket);
     }
   }
 
@@ -131,7 +136,6 @@ class SimLinkMemory final : public DeviceMemory {
   Nanos link_free_at_[kDirections] = {};
   Nanos last_done_at_{0};
   CopyTicket last_ticket_{0};
-  std::vector<CopyTicket> unreported_;
 };
 
 }  // namespace

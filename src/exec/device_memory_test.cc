@@ -94,30 +94,31 @@ TEST_P(DeviceMemoryContract, CopiesAreDoneInTheOrderGiven) {
   EXPECT_EQ(saved, Pattern(1));
   EXPECT_EQ(Read(*memory_, 0), in);
   EXPECT_EQ(Read(*memory_, 1), in);
-  EXPECT_EQ(memory_->Poll(), (std::vector<CopyTicket>{out, refill}));
+  EXPECT_TRUE(memory_->Done(out) && memory_->Done(refill));
 }
 
-TEST_P(DeviceMemoryContract, EachTicketIsReportedOnceAndAwaitedOnesNever) {
+TEST_P(DeviceMemoryContract, WhatWasGivenBeforeADoneCopyIsDone) {
   Bytes host[4];
   std::vector<CopyTicket> tickets;
   for (Bytes& bytes : host) {
     bytes.resize(kSlotBytes);
     tickets.push_back(memory_->CopyOut(SlotId(0), bytes));
   }
+  EXPECT_EQ(memory_->Done(tickets[0]), !memory_->asynchronous());
   memory_->Wait(tickets[1]);
-  std::vector<CopyTicket> reported = memory_->Poll();
+  EXPECT_TRUE(memory_->Done(tickets[0]) && memory_->Done(tickets[1]));
+  EXPECT_EQ(memory_->Done(tickets[2]), !memory_->asynchronous());
+  EXPECT_EQ(memory_->NextDone().has_value(), memory_->asynchronous());
   clock_.Advance(std::chrono::seconds(1));
-  for (const CopyTicket ticket : memory_->Poll()) reported.push_back(ticket);
-  EXPECT_EQ(reported, (std::vector<CopyTicket>{tickets[0], tickets[2], tickets[3]}));
-  EXPECT_TRUE(memory_->Poll().empty());
+  EXPECT_TRUE(memory_->Done(tickets[3]));
+  EXPECT_EQ(memory_->NextDone(), std::nullopt);
   for (const CopyTicket ticket : tickets) memory_->Wait(ticket);  // done long ago
-  EXPECT_TRUE(memory_->Poll().empty());
 }
 
 TEST_P(DeviceMemoryContract, AnEmptyListOfCopiesHasATicketToo) {
   const CopyTicket ticket = memory_->CopyWithin({});
   clock_.Advance(std::chrono::seconds(1));
-  EXPECT_EQ(memory_->Poll(), std::vector<CopyTicket>{ticket});
+  EXPECT_TRUE(memory_->Done(ticket));
 }
 
 TEST_P(DeviceMemoryContract, RandomCopiesInFlightEndAsIfDoneOneByOne) {
@@ -147,7 +148,7 @@ TEST_P(DeviceMemoryContract, RandomCopiesInFlightEndAsIfDoneOneByOne) {
       slots[b] = slots[a];
     }
     if (random.Below(10) == 0) clock_.Advance(Nanos(static_cast<Nanos::rep>(random.Below(50'000))));
-    if (random.Below(10) == 0) (void)memory_->Poll();
+    if (random.Below(10) == 0) (void)memory_->Done(CopyTicket(0));
   }
   memory_->Wait(last);
   EXPECT_EQ(host, expected_host);
@@ -209,41 +210,43 @@ TEST_F(SimLink, ACopyTakesLatencyPlusBytesOverBandwidth) {
   const Bytes in = Pattern(1);
   const CopyTicket ticket = memory_->CopyIn(in, SlotId(2));
   AdvanceTo(10'999);
-  EXPECT_TRUE(memory_->Poll().empty());
+  EXPECT_FALSE(memory_->Done(ticket));
+  EXPECT_EQ(memory_->NextDone(), Nanos(11'000));
   EXPECT_NE(Read(*memory_, 2), in);
   AdvanceTo(11'000);
-  EXPECT_EQ(memory_->Poll(), std::vector<CopyTicket>{ticket});
+  EXPECT_TRUE(memory_->Done(ticket));
   EXPECT_EQ(Read(*memory_, 2), in);
 }
 
 TEST_F(SimLink, ListsOfCopiesPayLatencyOnceAndBytesEach) {
   const BlockCopy copies[] = {{SlotId(0), SlotId(4)}, {SlotId(1), SlotId(5)}, {SlotId(2), SlotId(6)}};
-  (void)memory_->CopyWithin(copies);
+  const CopyTicket ticket = memory_->CopyWithin(copies);
   AdvanceTo(12'999);
-  EXPECT_TRUE(memory_->Poll().empty());
+  EXPECT_FALSE(memory_->Done(ticket));
   AdvanceTo(13'000);
-  EXPECT_EQ(memory_->Poll().size(), 1u);
+  EXPECT_TRUE(memory_->Done(ticket));
 }
 
 TEST_F(SimLink, CopiesOfOneDirectionQueueAndDirectionsOverlap) {
   Bytes out(kSlotBytes);
   const Bytes in = Pattern(1);
-  (void)memory_->CopyIn(in, SlotId(0));                            // done at 11 us
+  const CopyTicket first = memory_->CopyIn(in, SlotId(0));         // done at 11 us
   const CopyTicket second = memory_->CopyIn(in, SlotId(1));        // 22 us
   const CopyTicket overtaking = memory_->CopyOut(SlotId(2), out);  // alone 11 us, but not before the second
   AdvanceTo(21'999);
-  EXPECT_EQ(memory_->Poll().size(), 1u);
+  EXPECT_TRUE(memory_->Done(first));
+  EXPECT_FALSE(memory_->Done(second) || memory_->Done(overtaking));
   AdvanceTo(22'000);
-  EXPECT_EQ(memory_->Poll(), (std::vector<CopyTicket>{second, overtaking}));
+  EXPECT_TRUE(memory_->Done(second) && memory_->Done(overtaking));
 }
 
 TEST_F(SimLink, AnIdleLinkStartsAtOnce) {
   const Bytes in = Pattern(1);
   (void)memory_->CopyIn(in, SlotId(0));
   AdvanceTo(100'000);
-  (void)memory_->CopyIn(in, SlotId(1));
+  const CopyTicket second = memory_->CopyIn(in, SlotId(1));
   AdvanceTo(111'000);
-  EXPECT_EQ(memory_->Poll().size(), 2u);
+  EXPECT_TRUE(memory_->Done(second));
 }
 
 TEST_F(SimLink, WaitSleepsUntilTheCopysEndAndNoLonger) {
@@ -299,9 +302,10 @@ TEST_F(SimLink, LinksThatCannotBeAreRefused) {
   MemoryResult slow = MakeSimLinkMemory(kSlotBytes, kSlots, {.bytes_per_second = 1e-300}, clock_);
   ASSERT_TRUE(slow.ok());
   const BlockCopy copy[] = {{SlotId(0), SlotId(1)}};
+  const CopyTicket first = (*slow)->CopyWithin(copy);
   for (int i = 0; i < 100; ++i) (void)(*slow)->CopyWithin(copy);
   clock_.Advance(std::chrono::hours(24 * 365));
-  EXPECT_TRUE((*slow)->Poll().empty());
+  EXPECT_FALSE((*slow)->Done(first));
 }
 
 TEST(SimLinkOnASteadyClock, WaitReturnsOnceTheTimeHasPassed) {

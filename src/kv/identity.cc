@@ -1,5 +1,6 @@
 #include "kv/identity.h"
 
+#include <algorithm>
 #include <bit>
 #include <string_view>
 
@@ -78,16 +79,21 @@ Digest BlockKey(const Digest& identity, const Digest& parent, std::span<const To
   return hash.Finish();
 }
 
+ChainEnd NextInChain(const Digest& identity, const ChainEnd& before, const CacheSalt& salt,
+                     std::span<const TokenId> tokens) {
+  const Digest parent = salt == before.salt ? before.key : SaltKey(identity, before.key, salt);
+  return {BlockKey(identity, parent, tokens), salt};
+}
+
 std::vector<Digest> BlockKeys(const Digest& identity, const PrefixScope& scope, uint32_t block_tokens,
-                              std::span<const TokenId> tokens) {
+                              std::span<const TokenId> tokens, Tail tail) {
+  if (tail == Tail::kWholeOnly) tokens = tokens.first(tokens.size() - tokens.size() % block_tokens);
   std::vector<Digest> keys;
-  Digest parent{};
-  CacheSalt salt;  // of the chain so far
-  for (uint64_t end = block_tokens; end <= tokens.size(); end += block_tokens) {
-    const CacheSalt own = SaltAt(scope, end);
-    if (own != salt) parent = SaltKey(identity, parent, salt = own);
-    parent = BlockKey(identity, parent, tokens.subspan(end - block_tokens, block_tokens));
-    keys.push_back(parent);
+  ChainEnd end;
+  for (uint64_t begin = 0; begin < tokens.size(); begin += block_tokens) {
+    const uint64_t count = std::min<uint64_t>(block_tokens, tokens.size() - begin);
+    end = NextInChain(identity, end, SaltAt(scope, begin + block_tokens), tokens.subspan(begin, count));
+    keys.push_back(end.key);
   }
   return keys;
 }

@@ -44,9 +44,19 @@ Digest IdentityOf(const IdentityFields& fields);
 // The key of a block: a chain over the identity, the parent's key and the block's tokens.
 Digest BlockKey(const Digest& identity, const Digest& parent, std::span<const TokenId> tokens);
 
-// Keys of the whole blocks of `tokens`, from the beginning. The salt is a link of the chain, before the first block
-// that is not everybody's.
+// How far a chain has come. The salt is a link of it, before the first block that is not everybody's.
+struct ChainEnd {
+  Digest key{};
+  CacheSalt salt;
+};
+ChainEnd NextInChain(const Digest& identity, const ChainEnd& before, const CacheSalt& salt,
+                     std::span<const TokenId> tokens);
+
+// Whether an unfilled block at the end counts, as one that was sealed short.
+enum class Tail : uint8_t { kWholeOnly, kShortToo };
+
+// Keys of the blocks of `tokens`, from the beginning.
 std::vector<Digest> BlockKeys(const Digest& identity, const PrefixScope& scope, uint32_t block_tokens,
-                              std::span<const TokenId> tokens);
+                              std::span<const TokenId> tokens, Tail tail = Tail::kWholeOnly);
 
 }  // namespace cachalot::kv

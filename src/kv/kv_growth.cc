@@ -59,7 +59,7 @@ Result<StepReservation> KvManager::Reserve(std::span<const Growth> growth) {
   state.copies.clear();  // those of an Attach have been started, and their sources may be gone
   for (const Growth& g : growth) {
     Sequence& sequence = state.At(g.sequence);
-    CACHALOT_CHECK(!sequence.in_step && sequence.loading == 0);
+    CACHALOT_CHECK(!sequence.in_step);
     sequence.in_step = true;
     state.Grow(sequence, g);
   }
@@ -109,7 +109,7 @@ uint64_t KvManager::State::SlotsNeeded(std::span<const Growth> growth) {
 void KvManager::State::Grow(Sequence& sequence, const Growth& growth) {
   CACHALOT_CHECK(!sequence.keeps_tokens() || growth.ids.size() == growth.tokens);
   const uint64_t end = BlocksFor(sequence.length + growth.tokens, geometry.block_tokens);
-  CACHALOT_CHECK(end <= kMaxSequenceBlocks);
+  CACHALOT_CHECK(end <= kMaxSequenceBlocks && (sequence.above.end == 0 || end <= sequence.above.low));
   uint32_t full_slots = 0;
   for (uint32_t group = 0; group < groups(); ++group) {
     PageTable& table = sequence.tables[group];

@@ -110,7 +110,7 @@ SequenceId KvManager::Fork(SequenceId parent_id) {
   CACHALOT_CHECK(!state.open);
   const SequenceId child_id = Create(state.At(parent_id).scope, state.At(parent_id).hints);
   const Sequence& parent = state.At(parent_id);
-  CACHALOT_CHECK(parent.loading == 0);
+  CACHALOT_CHECK(parent.above.end == 0);
   Sequence& child = state.At(child_id);
   child.length = parent.length;
   for (size_t group = 0; group < child.tables.size(); ++group) child.tables[group].ShareAll(parent.tables[group]);
@@ -127,7 +127,8 @@ void KvManager::Free(SequenceId id) {
   State& state = *state_;
   CACHALOT_CHECK(!state.open);
   Sequence& sequence = state.At(id);
-  state.AbandonLoad(sequence);
+  state.DropAbove(sequence, UINT32_MAX);
+  sequence.above.end = 0;
   state.EndInShadow(sequence);
   if (sequence.cursor != nullptr) {
     state.SealShort(sequence);
@@ -159,6 +160,7 @@ uint32_t KvManager::ExclusiveSlots(SequenceId sequence) const {
       exclusive += state_->pool.references(slot) == (state_->pool.indexed(slot) ? 2u : 1u);
     }
   }
+  for (const PageTable& table : state_->At(sequence).above.tables) exclusive += table.count();
   return exclusive;
 }
 

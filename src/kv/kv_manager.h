@@ -2,13 +2,15 @@
 // blocks of earlier prompts that begin alike. Arithmetic only: it never sees a tensor.
 // Threads:   owned by the engine thread; no method may be called from another.
 // Ownership: owns the slot pool, every page table and the prefix index. A StepReservation must end before the manager.
-// Invariant: free + idle + in-use slots == all slots, where idle ones are held by the index alone and can be evicted; a
+// Invariant: free + idle + deferred + in-use slots == all slots, where idle ones are held by the index alone and can be
+// evicted; a
 //            slot's reference count is the number of page-table entries that name it, plus one if the index lists it; a
 //            block that two hold is never written.
 // Cost:      O(blocks touched); no heap allocation per block in steady state.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +18,7 @@
 
 #include "base/block_copy.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/hit_account.h"
 #include "base/ids.h"
 #include "base/kv_ledger.h"
@@ -36,6 +39,7 @@ class StepCost;
 
 namespace cachalot::kv {
 
+enum class Loss : uint8_t;
 struct KvSnapshot;
 struct PrefixNode;
 class KvManager;
@@ -69,6 +73,14 @@ struct LoadCell {
   uint32_t block = 0;
   uint32_t group = 0;
   SlotId slot;
+};
+
+// A block of the index that gives way to others, and whose content is worth having elsewhere.
+struct LeavingBlock {
+  Digest key{};                     // kv/identity.h
+  uint64_t position = 0;            // of its first token
+  uint32_t tokens = 0;              // fewer than a block's where it was sealed short
+  std::span<const uint32_t> slots;  // by group; kNoSlot: not that one's
 };
 
 struct AttachedPrefix {
@@ -117,6 +129,22 @@ class KvManager {
   ResidencyCounts residency() const;
   // Evicts all that only the index holds, and says how many slots that were. Requires that no reservation is open.
   uint32_t EvictAllIdle();
+  // Evicts what is idle of these tokens' blocks from token `from` on, and says how many slots that were; kCapacity: as
+  // if others needed the room. Requires that no reservation is open.
+  uint32_t EvictIdle(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from, Loss loss);
+  // Evicts until about `slots` more are free or will be when copies end. Requires that no reservation is open.
+  void EvictAhead(uint32_t slots);
+  // `call` hears of blocks before they are evicted because others need the room, whoever asks for it. It may begin
+  // copies out of their slots, and call nothing else.
+  void OnLeaving(const Digest& identity, std::function<void(const LeavingBlock&)> call);
+  // Copies of slots, out of indexed ones or into those of a load: nobody else gets a slot before its copies have ended.
+  void BeginCopyOut(SlotId slot);
+  void EndCopyOut(SlotId slot);
+  void BeginCopyIn(SlotId slot);
+  void EndCopyIn(SlotId slot);
+  // Slots that are given up and come free when their copies end; and all that have copies.
+  uint32_t deferred_slots() const;
+  uint32_t copying_slots() const;
   // The time that the eviction policy sees, until the next call.
   void SetNow(Nanos now);
   // Evicts idle blocks that are past their deadline: about `limit` of them. Requires that no reservation is open.
@@ -138,8 +166,9 @@ class KvManager {
   PrefixView Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
   // How much of it in whole blocks.
   uint64_t FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
-  // Where the leading whole blocks of these tokens lie that the index knows: [block][group], kNoSlot where a group's
-  // part is not resident. Nobody counts it as a use. Valid until the next call that changes anything.
+  // Where the leading blocks of these tokens lie that the index knows, whole ones and one that was sealed short where
+  // they end: [block][group], kNoSlot where a group's part is not resident. Nobody counts it as a use. Valid until the
+  // next call that changes anything.
   std::vector<uint32_t> Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const;
   // It was not filled yet, and its writer has not given it up.
   bool IsPending(const PendingBlock& block) const;
@@ -148,12 +177,18 @@ class KvManager {
   // Starts an empty sequence, which is going to compute `tokens`, with what is resident of them, at most `limit`, and
   // lets others wait for the rest. Requires that no reservation is open. `whole`: with whole blocks only.
   AttachedPrefix Attach(SequenceId sequence, std::span<const TokenId> tokens, uint64_t limit, bool whole = false);
-  // The sequence's next tokens, whole blocks after whole blocks, are going to be loaded instead of computed: takes
-  // slots for what its later rows will see of them, evicting what must go, and says which; none: no room. Until EndLoad
-  // or Free it takes no part in steps, and has no fork. Requires that no reservation is open, and an indexed sequence.
-  std::vector<LoadCell> BeginLoad(SequenceId sequence, std::span<const TokenId> ids);
-  // All cells are filled: the sequence is as if it had computed them.
-  void EndLoad(SequenceId sequence);
+  // Of an indexed sequence's tokens before `end` the last blocks are going to be loaded. Until EndLoad or Free it
+  // grows no further than to the lowest block that was claimed, and has no fork. None of the calls up to EndLoad may
+  // come while a reservation is open.
+  void BeginLoad(SequenceId sequence, uint64_t end);
+  // Claims the blocks from `first` to those claimed before: takes slots for what rows after the end will see of them,
+  // evicting what must go, and says which, by block. Nothing: no room. Requires that none of them holds anything yet.
+  std::optional<std::vector<LoadCell>> ClaimLoad(SequenceId sequence, uint64_t first);
+  // The claimed blocks before `block` are to be computed after all. Returns the slots of full attention given up.
+  uint32_t DropLoad(SequenceId sequence, uint64_t block);
+  // Computed and claimed blocks meet, and all cells are filled with these tokens: the sequence is as if it had computed
+  // them.
+  void EndLoad(SequenceId sequence, std::span<const TokenId> ids);
   // A sequence with the parent's tokens, sharing all its blocks. Requires that no reservation is open.
   SequenceId Fork(SequenceId parent);
   // Drops the sequence's references; its blocks stay in the index. Requires that no reservation is open.

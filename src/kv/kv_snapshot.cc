@@ -1,6 +1,7 @@
 #include "kv/kv_snapshot.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include <fmt/format.h>
@@ -19,8 +20,10 @@ class Inspection {
         growing_(snapshot.geometry.slots, 0) {}
 
   std::vector<std::string> Run() && {
-    if (snapshot_.references.size() != snapshot_.geometry.slots) {
-      return {fmt::format("{} reference counts for {} slots", snapshot_.references.size(), snapshot_.geometry.slots)};
+    if (snapshot_.references.size() != snapshot_.geometry.slots ||
+        snapshot_.transfers.slots().size() != snapshot_.geometry.slots) {
+      return {fmt::format("{} reference counts and {} states for {} slots", snapshot_.references.size(),
+                          snapshot_.transfers.slots().size(), snapshot_.geometry.slots)};
     }
     for (size_t i = 0; i < snapshot_.sequences.size(); ++i) {
       if (i > 0 && snapshot_.sequences[i - 1].id >= snapshot_.sequences[i].id) {
@@ -62,19 +65,54 @@ class Inspection {
       return;
     }
     const uint32_t block_tokens = snapshot_.geometry.block_tokens;
-    const uint64_t length = sequence.length + sequence.loading_tokens;
+    const uint64_t length = sequence.length;
     const uint64_t end = BlocksFor(length + sequence.reserved_tokens, block_tokens);
     for (size_t group = 0; group < windows.size(); ++group) {
       const KvSnapshot::Table& table = sequence.tables[group];
       const uint64_t begin = FirstBlockKept(windows[group], length, block_tokens);
       if (table.first_block != begin || table.first_block + table.slots.size() != end) {
-        Add("sequence {} group {} holds blocks {} to {}; length {}, {} reserved, {} loading and window {} call for {} "
-            "to {}",
+        Add("sequence {} group {} holds blocks {} to {}; length {}, {} reserved and window {} call for {} to {}",
             sequence.id.value, group, table.first_block, table.first_block + table.slots.size(), sequence.length,
-            sequence.reserved_tokens, sequence.loading_tokens, windows[group], begin, end);
+            sequence.reserved_tokens, windows[group], begin, end);
       }
       InspectTable(sequence, group);
     }
+    if (sequence.load_end > 0) InspectAbove(sequence);
+  }
+
+  void InspectAbove(const KvSnapshot::Sequence& sequence) {
+    const KvGeometry& geometry = snapshot_.geometry;
+    const uint64_t end = BlocksFor(sequence.load_end, geometry.block_tokens);
+    if (BlocksFor(sequence.length + sequence.reserved_tokens, geometry.block_tokens) > sequence.load_low) {
+      Add("sequence {} has {} tokens, {} reserved, and loads from block {} on", sequence.id.value, sequence.length,
+          sequence.reserved_tokens, sequence.load_low);
+    }
+    for (size_t group = 0; group < sequence.above.size(); ++group) {
+      const KvSnapshot::Table& table = sequence.above[group];
+      const uint64_t kept = FirstBlockKept(geometry.windows[group], sequence.load_end, geometry.block_tokens);
+      const uint64_t begin = std::clamp<uint64_t>(kept, sequence.load_low, end);
+      if (table.slots.size() != end - begin || (begin < end && table.first_block != begin)) {
+        Add("sequence {} group {} loads {} blocks from {} on; {} to {} are called for", sequence.id.value, group,
+            table.slots.size(), table.first_block, begin, end);
+      }
+      for (size_t i = 0; i < table.slots.size(); ++i) {
+        if (!Known(table.slots[i], "a load")) continue;
+        NoteContent(table.slots[i], {group, table.first_block + i});
+        if (snapshot_.references[table.slots[i].value] > 1) {
+          Add("sequence {} loads into slot {}, which has {} references", sequence.id.value, table.slots[i].value,
+              snapshot_.references[table.slots[i].value]);
+        }
+      }
+    }
+  }
+
+  void NoteContent(SlotId slot, const Content& content) {
+    ++entries_[slot.value];
+    if (content_[slot.value] && content_[slot.value] != content) {
+      Add("slot {} is block {} of group {} and block {} of group {}", slot.value, content_[slot.value]->block,
+          content_[slot.value]->group, content.block, content.group);
+    }
+    content_[slot.value] = content;
   }
 
   void InspectTable(const KvSnapshot::Sequence& sequence, size_t group) {
@@ -82,16 +120,11 @@ class Inspection {
     for (size_t i = 0; i < table.slots.size(); ++i) {
       const SlotId slot = table.slots[i];
       if (!Known(slot, "a page table")) continue;
-      ++entries_[slot.value];
       growing_[slot.value] |= sequence.reserved_tokens > 0;
       const Content content{group, table.first_block + i};
-      if (content_[slot.value] && content_[slot.value] != content) {
-        Add("slot {} is block {} of group {} and block {} of group {}", slot.value, content_[slot.value]->block,
-            content_[slot.value]->group, content.block, group);
-      }
-      content_[slot.value] = content;
-      const bool written = sequence.reserved_tokens + sequence.loading_tokens > 0 &&
-                           content.block >= sequence.length / snapshot_.geometry.block_tokens;
+      NoteContent(slot, content);
+      const bool written =
+          sequence.reserved_tokens > 0 && content.block >= sequence.length / snapshot_.geometry.block_tokens;
       if (written && snapshot_.references[slot.value] > 1) {
         Add("sequence {} is about to write slot {}, which has {} references", sequence.id.value, slot.value,
             snapshot_.references[slot.value]);
@@ -188,8 +221,11 @@ class Inspection {
       }
       if (free[slot] > 1) Add("slot {} is on the free list {} times", slot, free[slot]);
       if (free[slot] > 0 && references > 0) Add("slot {} is free and has {} references", slot, references);
-      if (free[slot] == 0 && references == 0) Add("slot {} is neither free nor referenced", slot);
+      const bool copied = snapshot_.transfers.slot(SlotId(slot)).released;
+      if (free[slot] == 0 && references == 0 && !copied) Add("slot {} is neither free nor referenced", slot);
     }
+    std::ranges::copy(Violations(snapshot_.transfers, snapshot_.free, snapshot_.references),
+                      std::back_inserter(problems_));
   }
 
   void InspectReserved() {
@@ -239,6 +275,18 @@ void AddNodes(const PrefixNode& root, uint32_t groups, KvSnapshot* snapshot) {
   }
 }
 
+void AddAbove(const Sequence& sequence, const KvGeometry& geometry, KvSnapshot::Sequence* out) {
+  out->load_end = sequence.above.end;
+  out->load_low = sequence.above.low;
+  const auto end = static_cast<uint32_t>(BlocksFor(sequence.above.end, geometry.block_tokens));
+  for (const PageTable& table : sequence.above.tables) {
+    const PageTableRef pages = table.Ref();
+    KvSnapshot::Table& listed = out->above.emplace_back();
+    listed.first_block = end - pages.slot_count;
+    for (uint32_t i = pages.slot_count; i > 0; --i) listed.slots.push_back(SlotId(pages.slots[i - 1]));
+  }
+}
+
 }  // namespace
 
 KvSnapshot KvManager::State::Snapshot() const {
@@ -247,6 +295,7 @@ KvSnapshot KvManager::State::Snapshot() const {
   snapshot.references.reserve(pool.slots());
   for (uint32_t slot = 0; slot < pool.slots(); ++slot) snapshot.references.push_back(pool.references(SlotId(slot)));
   snapshot.free.assign(pool.free_list().begin(), pool.free_list().end());
+  snapshot.transfers = pool.transfers();
   snapshot.idle = pool.idle_count();
   snapshot.full_in_use = pool.in_use(SlotUse::kFull);
   if (open) {
@@ -257,9 +306,8 @@ KvSnapshot KvManager::State::Snapshot() const {
     out.id = sequence->id;
     out.length = sequence->length;
     out.reserved_tokens = sequence->step_tokens;
-    out.loading_tokens = sequence->loading;
     if (sequence->cursor != nullptr) out.cursor = sequence->cursor->id;
-    const uint64_t committed_end = BlocksFor(sequence->length + sequence->loading, geometry.block_tokens);
+    const uint64_t committed_end = BlocksFor(sequence->length, geometry.block_tokens);
     for (const PageTable& table : sequence->tables) {
       const PageTableRef pages = table.Ref();
       KvSnapshot::Table& listed = out.tables.emplace_back();
@@ -269,6 +317,7 @@ KvSnapshot KvManager::State::Snapshot() const {
         if (pages.first_block + i >= committed_end) snapshot.reserved.push_back(SlotId(pages.slots[i]));
       }
     }
+    if (sequence->above.end > 0) AddAbove(*sequence, geometry, &out);
   }
   if (index != nullptr) AddNodes(index->root(), groups(), &snapshot);
   return snapshot;

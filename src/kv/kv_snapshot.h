@@ -12,6 +12,7 @@
 
 #include "base/ids.h"
 #include "kv/geometry.h"
+#include "kv/slot_transfers.h"
 
 namespace cachalot::kv {
 
@@ -24,8 +25,10 @@ struct KvSnapshot {
     SequenceId id;
     uint64_t length = 0;             // tokens committed
     uint64_t reserved_tokens = 0;    // of the open reservation
-    uint64_t loading_tokens = 0;     // that a load is filling
     std::vector<Table> tables;       // one per layer group
+    uint64_t load_end = 0;           // tokens, of a load into its last blocks; 0: none
+    uint32_t load_low = 0;           // the lowest block claimed
+    std::vector<Table> above;        // the claimed blocks, one per layer group
     std::optional<uint32_t> cursor;  // id of the node that it has come to, where it is in the index
   };
 
@@ -47,19 +50,21 @@ struct KvSnapshot {
   KvGeometry geometry;
   std::vector<uint32_t> references;  // by slot
   std::vector<SlotId> free;          // the next slot taken is the last
-  std::vector<SlotId> reserved;      // taken by the open reservation; page tables name them already
-  std::vector<Sequence> sequences;   // ascending by id
-  std::vector<Node> nodes;           // empty without a prefix index; else the root comes first
-  uint32_t idle = 0;                 // slots that only the index holds, as the pool counts them
-  uint32_t full_in_use = 0;          // slots of full attention that sequences hold, likewise
+  SlotTransfers transfers{0};
+  std::vector<SlotId> reserved;     // taken by the open reservation; page tables name them already
+  std::vector<Sequence> sequences;  // ascending by id
+  std::vector<Node> nodes;          // empty without a prefix index; else the root comes first
+  uint32_t idle = 0;                // slots that only the index holds, as the pool counts them
+  uint32_t full_in_use = 0;         // slots of full attention that sequences hold, likewise
 };
 
 // One line per broken invariant; empty when all hold:
-// every slot is either free or referenced, and as often as page tables name it and the index lists it; slots shared by
-// sequences, or with the index, hold the same logical block of the same group; nodes count their cursors and the resume
-// points that cover them; every idle slot can be evicted: its node is ranked, has listed children, is loose or covered;
-// each table holds exactly the blocks that its length, its reservation, its load and its window call for; reserved
-// slots belong to growing sequences alone; no row of the reservation lands in a shared block, nor does a load.
+// every slot is either free, or held by a copy, or referenced, and as often as page tables name it and the index lists
+// it; slots shared by sequences, or with the index, hold the same logical block of the same group; nodes count their
+// cursors and the resume points that cover them; every idle slot can be evicted: its node is ranked, has listed
+// children, is loose or covered; each table holds exactly the blocks that its length, its reservation and its window
+// call for, and likewise those of a load, which nobody else refers to and the reservation stays below; reserved slots
+// belong to growing sequences alone; no row of the reservation lands in a shared block.
 std::vector<std::string> Violations(const KvSnapshot& snapshot);
 
 }  // namespace cachalot::kv

@@ -48,7 +48,7 @@ TEST(Violations, FindSlotsThatAreCountedWrongly) {
   ExpectViolations([](KvSnapshot& s) { s.free.push_back(s.free.back()); }, {"is on the free list 2 times"});
   ExpectViolations([](KvSnapshot& s) { s.free.pop_back(); }, {"is neither free nor referenced"});
   ExpectViolations([](KvSnapshot& s) { s.free[0] = SlotId(24); }, {"the free list names slot 24 of 24"});
-  ExpectViolations([](KvSnapshot& s) { s.references.pop_back(); }, {"23 reference counts for 24 slots"});
+  ExpectViolations([](KvSnapshot& s) { s.references.pop_back(); }, {"23 reference counts and 24 states for 24 slots"});
 }
 
 TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
@@ -57,11 +57,10 @@ TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
         s.references[s.sequences[0].tables[0].slots.back().value] -= 1;
         s.sequences[0].tables[0].slots.pop_back();
       },
-      {"sequence 1 group 0 holds blocks 0 to 4; length 72, 0 reserved, 0 loading and window 0 call for 0 to 5"});
+      {"sequence 1 group 0 holds blocks 0 to 4; length 72, 0 reserved and window 0 call for 0 to 5"});
   // A block that has left the window by now.
-  ExpectViolations(
-      [](KvSnapshot& s) { s.sequences[0].length = 79; },
-      {"sequence 1 group 1 holds blocks 2 to 5; length 79, 0 reserved, 0 loading and window 32 call for 3 to 5"});
+  ExpectViolations([](KvSnapshot& s) { s.sequences[0].length = 79; },
+                   {"sequence 1 group 1 holds blocks 2 to 5; length 79, 0 reserved and window 32 call for 3 to 5"});
   // A block that the window still needs is gone.
   ExpectViolations(
       [](KvSnapshot& s) {
@@ -69,7 +68,7 @@ TEST(Violations, FindTablesThatLackBlocksOrKeepTooMany) {
         table.slots.erase(table.slots.begin());
         ++table.first_block;
       },
-      {"sequence 1 group 1 holds blocks 3 to 5; length 72, 0 reserved, 0 loading and window 32 call for 2 to 5"});
+      {"sequence 1 group 1 holds blocks 3 to 5; length 72, 0 reserved and window 32 call for 2 to 5"});
   ExpectViolations([](KvSnapshot& s) { s.sequences[1].tables.pop_back(); }, {"sequence 2 has 1 page tables for 2"});
   ExpectViolations([](KvSnapshot& s) { s.sequences[1].tables[0].slots[0] = SlotId(99); }, {"names slot 99 of 24"});
 }
@@ -86,8 +85,19 @@ TEST(Violations, FindSlotsWithTwoContents) {
 TEST(Violations, FindASharedBlockThatIsAboutToBeWritten) {
   ExpectViolations([](KvSnapshot& s) { s.sequences[0].reserved_tokens = 1, s.references[4] = 2; },
                    {"is about to write slot"});
-  ExpectViolations([](KvSnapshot& s) { s.sequences[0].loading_tokens = 1, s.references[4] = 2; },
-                   {"is about to write slot"});
+}
+
+TEST(Violations, FindALoadThatIsNotWhereItShouldBe) {
+  ExpectViolations([](KvSnapshot& s) { s.sequences[0].load_end = 96, s.sequences[0].load_low = 4; },
+                   {"sequence 1 has 72 tokens, 0 reserved, and loads from block 4 on"});
+  ExpectViolations(
+      [](KvSnapshot& s) {
+        KvSnapshot::Sequence& first = s.sequences[0];
+        first.load_end = 96, first.load_low = 5;
+        first.above = {{5, {first.tables[0].slots[0]}}, {6, {}}};
+      },
+      {"sequence 1 loads into slot 0, which has 2 references", "slot 0 is block 0 of group 0 and block 5 of group 0",
+       "sequence 1 group 1 loads 0 blocks from 6 on; 5 to 6 are called for"});
 }
 
 TEST(Violations, FindWrongReservedSlotsAndOrder) {

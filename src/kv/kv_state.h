@@ -18,12 +18,20 @@
 
 namespace cachalot::kv {
 
+// What a load brings into a sequence: the blocks before its end, claimed from there downward. What lies below them is
+// computed meanwhile.
+struct BlocksAbove {
+  uint64_t end = 0;               // tokens; 0: there is no load
+  uint32_t low = 0;               // the lowest block claimed
+  std::vector<PageTable> tables;  // one per layer group; the i-th entry is the i-th block down from the end
+};
+
 struct Sequence {
   SequenceId id;
   uint64_t length = 0;
   uint32_t step_tokens = 0;  // of the open reservation
   bool in_step = false;
-  uint32_t loading = 0;           // tokens that a load is filling
+  BlocksAbove above;
   std::vector<PageTable> tables;  // one per layer group
 
   // Of those in the index.
@@ -94,7 +102,9 @@ struct KvManager::State {
   bool SoundAfterStep();
 
   // kv_load.cc
-  void AbandonLoad(Sequence& sequence);
+  // The first block that whoever goes on at the load's end reads.
+  uint64_t FirstAbove(const Sequence& sequence, uint32_t group) const;
+  void DropAbove(Sequence& sequence, uint64_t block);
 
   // kv_account.cc
   ShadowSight Arrive(Sequence& sequence, std::span<const TokenId> tokens);
@@ -122,10 +132,11 @@ struct KvManager::State {
   std::vector<MovedTail> moved;            // one per copy
   std::vector<uint32_t> full_slots_taken;  // per growth
 
-  std::vector<uint32_t> unshared;     // scratch of SlotsNeeded, by slot: references that a step will move away
-  std::vector<SlotId> touched;        // scratch: where it is not zero
-  std::vector<PrefixNode*> path;      // scratch
-  std::vector<uint32_t> block_slots;  // scratch: one block's slots, by group
+  std::vector<uint32_t> unshared;       // scratch of SlotsNeeded, by slot: references that a step will move away
+  std::vector<SlotId> touched;          // scratch: where it is not zero
+  std::vector<PrefixNode*> path;        // scratch
+  std::vector<PrefixNode*> chain_path;  // scratch of OnLeaving's call
+  std::vector<uint32_t> block_slots;    // scratch: one block's slots, by group
 };
 
 }  // namespace cachalot::kv

@@ -24,7 +24,7 @@ void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vec
   for (uint32_t group = 0; group < sequence.tables.size(); ++group) {
     const PageTableRef pages = sequence.tables[group].Ref();
     const uint64_t window = geometry.windows[group];
-    const uint64_t length = sequence.length + sequence.loading;
+    const uint64_t length = sequence.length;
     const uint64_t visible = window == 0 || length < window ? 0 : length - window + 1;
     for (uint64_t i = 0; i < pages.slot_count; ++i) {
       Holding& slot = (*slots)[pages.slots[i]];
@@ -37,7 +37,23 @@ void NoteSequence(const KvGeometry& geometry, const Sequence& sequence, std::vec
       slot.live_from = std::min(slot.live_from, place(visible));
       slot.written_to = std::max(slot.written_to, place(length));
       slot.reserved_to = std::max(slot.reserved_to, place(length + sequence.step_tokens));
-      slot.filling |= sequence.loading > 0 && begin >= sequence.length;
+    }
+  }
+}
+
+void NoteAbove(const KvGeometry& geometry, const Sequence& sequence, std::vector<Holding>* slots) {
+  const uint64_t block_tokens = geometry.block_tokens, end = sequence.above.end;
+  for (uint32_t group = 0; group < sequence.above.tables.size(); ++group) {
+    const PageTableRef pages = sequence.above.tables[group].Ref();
+    const uint64_t window = geometry.windows[group];
+    const uint64_t visible = window == 0 || end < window ? 0 : end - window + 1;
+    for (uint64_t i = 0; i < pages.slot_count; ++i) {
+      const uint64_t begin = (BlocksFor(end, geometry.block_tokens) - 1 - i) * block_tokens;
+      const auto place = [&](uint64_t position) {
+        return static_cast<uint32_t>(std::clamp(position, begin, begin + block_tokens) - begin);
+      };
+      const uint32_t written_to = place(end);
+      (*slots)[pages.slots[i]] = {group, 1, place(visible), written_to, written_to, true};
     }
   }
 }
@@ -48,11 +64,15 @@ KvLedger KvManager::Ledger(const KvLayout& layout) const {
   const State& state = *state_;
   CACHALOT_CHECK(layout.groups.size() == state.groups());
   std::vector<Holding> slots(state.pool.slots());
-  for (const auto& sequence : state.live) NoteSequence(state.geometry, *sequence, &slots);
+  for (const auto& sequence : state.live) {
+    NoteSequence(state.geometry, *sequence, &slots);
+    NoteAbove(state.geometry, *sequence, &slots);
+  }
   if (state.open) {
     for (const BlockCopy& copy : state.copies) slots[copy.to.value].filling = true;
   }
   KvLedger ledger{.total_bytes = slots.size() * layout.slot_bytes,
+                  .transit_bytes = state.pool.deferred_count() * layout.slot_bytes,
                   .free_bytes = state.pool.free_count() * layout.slot_bytes};
   for (uint32_t i = 0; i < slots.size(); ++i) {
     if (state.pool.references(SlotId(i)) == 0) continue;

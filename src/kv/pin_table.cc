@@ -17,43 +17,63 @@ PinTable::PinTable(KvManager& kv, SlotBudget& budget, uint32_t most_slots)
 PinTable::~PinTable() { EndAll(); }
 
 uint64_t PinTable::Pin(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos deadline) {
+  return Pin(scope, tokens, Wish{deadline, 0}).tokens;
+}
+
+PinTable::Standing PinTable::Stand(const PrefixScope& scope, std::span<const TokenId> tokens) {
+  return Pin(scope, tokens, Wish{Nanos(0), 1});
+}
+
+void PinTable::LetGo(const Standing& standing) {
+  Held& held = pins_.at(standing.last_slot);
+  if (--held.standing == 0) by_deadline_.insert({held.deadline, standing.last_slot});
+}
+
+PinTable::Standing PinTable::Pin(const PrefixScope& scope, std::span<const TokenId> tokens, const Wish& wish) {
   constexpr int kTries = 8;  // of ever shorter prefixes
   uint64_t limit = most_slots_ == 0 ? 0 : tokens.size();
   for (int tries = 0; tries < kTries && limit >= kv_.geometry().block_tokens; ++tries) {
     const SequenceId sequence = kv_.Hold(scope, tokens, limit);
     const uint64_t held = kv_.Length(sequence);
-    if (Extend(sequence, deadline) || Keep(sequence, deadline)) return held;
+    const LastSlot last = LastSlotOf(sequence);
+    if (Extend(sequence, wish) || Keep(sequence, wish)) return {last, held};
     const uint32_t excess = Excess(sequence);
     kv_.Free(sequence);
-    if (excess == 0) return 0;  // the room is there, but promised
+    if (excess == 0) break;  // the room is there, but promised
     const uint64_t fewer = (excess + full_groups_ - 1) / full_groups_ * kv_.geometry().block_tokens;
     limit = held - std::min(held, fewer);
   }
-  return 0;
+  return {};
 }
 
 // Where a pin ends with the same block, that one goes on, and the sequence is freed.
-bool PinTable::Extend(SequenceId sequence, Nanos deadline) {
-  const auto same = pins_.find(LastSlotOf(sequence));
-  if (same == pins_.end()) return false;
+bool PinTable::Extend(SequenceId sequence, const Wish& wish) {
+  const LastSlot last = LastSlotOf(sequence);
+  if (!pins_.contains(last)) return false;
   kv_.Free(sequence);
-  Held& held = same->second;
-  by_deadline_.erase({held.deadline, same->first});
-  held.deadline = std::max(held.deadline, deadline);
-  by_deadline_.insert({held.deadline, same->first});
+  Add(last, wish);
   return true;
 }
 
+void PinTable::Add(LastSlot last, const Wish& wish) {
+  Held& held = pins_.at(last);
+  by_deadline_.erase({held.deadline, last});
+  held.deadline = std::max(held.deadline, wish.deadline);
+  held.standing += wish.standing;
+  if (held.standing == 0) by_deadline_.insert({held.deadline, last});
+}
+
 // Takes the sequence as a new pin, if there is room.
-bool PinTable::Keep(SequenceId sequence, Nanos deadline) {
+bool PinTable::Keep(SequenceId sequence, const Wish& wish) {
   const uint32_t windows = WindowSlots(sequence);
   if (kv_.Length(sequence) == 0 || Excess(sequence) > 0) return false;
   Result<SlotPromise> promise = budget_.Promise(windows, kv_.full_slots_in_use());
   if (!promise.ok() || budget_.promised() + kv_.full_slots_in_use() > budget_.total()) return false;
   Count(sequence, 1);
   window_slots_ += windows;
-  pins_.emplace(LastSlotOf(sequence), Held{sequence, std::move(promise).value(), deadline});
-  by_deadline_.insert({deadline, LastSlotOf(sequence)});
+  const LastSlot last = LastSlotOf(sequence);
+  pins_.emplace(last, Held{.sequence = sequence, .windows = std::move(promise).value()});
+  Add(last, wish);
   return true;
 }
 

@@ -37,7 +37,15 @@ class PinTable {
   // many tokens that is. A pin that ends with the same block ends no sooner than it would have. Requires that no
   // reservation is open.
   uint64_t Pin(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos deadline);
-  // Ends those whose time has come, at most `limit`; says how many those were.
+  // The same until it is let go of; without tokens there was no room.
+  struct Standing {
+    uint32_t last_slot = 0;
+    uint64_t tokens = 0;
+  };
+  Standing Stand(const PrefixScope& scope, std::span<const TokenId> tokens);
+  // Requires that it has tokens, and no EndAll since.
+  void LetGo(const Standing& standing);
+  // Ends those whose time has come and that nobody stands on, at most `limit`; says how many those were.
   uint32_t EndDue(Nanos now, uint32_t limit);
   void EndAll();
 
@@ -53,10 +61,17 @@ class PinTable {
     SequenceId sequence;
     SlotPromise windows;
     Nanos deadline{0};
+    uint32_t standing = 0;
+  };
+  struct Wish {
+    Nanos deadline{0};
+    uint32_t standing = 0;
   };
 
-  bool Extend(SequenceId sequence, Nanos deadline);
-  bool Keep(SequenceId sequence, Nanos deadline);
+  Standing Pin(const PrefixScope& scope, std::span<const TokenId> tokens, const Wish& wish);
+  bool Extend(SequenceId sequence, const Wish& wish);
+  bool Keep(SequenceId sequence, const Wish& wish);
+  void Add(LastSlot last, const Wish& wish);
   uint32_t Excess(SequenceId sequence) const;
   LastSlot LastSlotOf(SequenceId sequence) const;
   uint32_t NewFullSlots(SequenceId sequence) const;
@@ -69,10 +84,10 @@ class PinTable {
   const uint32_t most_slots_;
   const uint32_t full_groups_;  // what a shorter prefix gives back per block; at least 1
   std::map<LastSlot, Held> pins_;
-  std::set<std::pair<Nanos, LastSlot>> by_deadline_;
-  std::vector<uint32_t> holders_;  // by slot: pins that hold it, of full attention
-  uint32_t full_slots_ = 0;        // with holders
-  uint32_t window_slots_ = 0;      // promised for windows; what two pins hold counts twice
+  std::set<std::pair<Nanos, LastSlot>> by_deadline_;  // that nobody stands on
+  std::vector<uint32_t> holders_;                     // by slot: pins that hold it, of full attention
+  uint32_t full_slots_ = 0;                           // with holders
+  uint32_t window_slots_ = 0;                         // promised for windows; what two pins hold counts twice
 };
 
 }  // namespace cachalot::kv

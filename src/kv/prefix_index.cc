@@ -8,6 +8,12 @@
 #include "kv/slot_pool.h"
 
 namespace cachalot::kv {
+namespace {
+
+// What is to be gone some day, or is not thought to be used again, is kept nowhere else.
+bool Lasts(const Retention& wish) { return wish.deadline == kNever && wish.priority != RetentionPriority::kLow; }
+
+}  // namespace
 
 PrefixIndex::PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique_ptr<EvictionPolicy> policy,
                          const cost::StepCost* step_cost)
@@ -23,6 +29,7 @@ PrefixIndex::PrefixIndex(const KvGeometry& geometry, SlotPool& pool, std::unique
     auto found = std::ranges::find(classes_, window, &Class::window);
     if (found == classes_.end()) found = classes_.insert(classes_.end(), Class{window, {}});
     found->groups.push_back(group);
+    all_groups_.push_back(group);
     if (window != 0) sliding_groups_.push_back(group);
     widest_window_ = std::max(widest_window_, window);
   }
@@ -122,8 +129,9 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
 void PrefixIndex::List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots) {
   const uint64_t block_tokens = geometry_.block_tokens;
   PrefixNode* node = &root();
-  for (uint64_t block = 0; (block + 1) * block_tokens <= tokens.size(); ++block) {
-    node = tree_.Find(*node, KeyOf(scope, block, tokens.subspan(block * block_tokens, block_tokens)));
+  for (uint64_t block = 0; block * block_tokens < tokens.size(); ++block) {
+    const uint64_t count = std::min(block_tokens, tokens.size() - block * block_tokens);
+    node = tree_.Find(*node, KeyOf(scope, block, tokens.subspan(block * block_tokens, count)));
     if (node == nullptr) return;
     slots->insert(slots->end(), node->slots, node->slots + geometry_.windows.size());
   }
@@ -219,6 +227,7 @@ void PrefixIndex::Touch(PrefixNode& node, const Retention& wish) {
 }
 
 void PrefixIndex::Retain(PrefixNode& node, const Retention& wish) {
+  node.lasting |= Lasts(wish);
   if (ListsAny(node)) policy_->Retain(BlockEntry(node), wish, now_);
   if (node.resume) policy_->Retain(ResumeEntry(node), wish, now_);
 }
@@ -307,6 +316,7 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
     EntryInfo entry = info;
     entry.slots = slots_listed;
     policy_->Insert(BlockEntry(*node), entry, now_);
+    node->lasting = Lasts(info.retention);
     residency_.OnSealed(node->id, now_);
     UpdateRank(*node);
     if (parent.parent != nullptr) {
@@ -438,13 +448,14 @@ void PrefixIndex::EvictExpired(uint32_t limit) {
 bool PrefixIndex::EvictEntry(EntryId entry, Loss loss) {
   PrefixNode& node = *tree_.nodes()[entry / 2];
   if (entry != BlockEntry(node)) {
+    if (loss == Loss::kCapacity) TellWindowLeaving(&node, node);
     ForgetResume(node);
     return false;
   }
-  const uint32_t free = pool_.free_count();
+  const uint32_t before = pool_.given_up_count();
   EvictNode(node, loss);
-  evicted_slots_ += pool_.free_count() - free;
-  if (loss == Loss::kExpired) expired_slots_ += pool_.free_count() - free;
+  evicted_slots_ += pool_.given_up_count() - before;
+  if (loss == Loss::kExpired) expired_slots_ += pool_.given_up_count() - before;
   return true;
 }
 
@@ -453,19 +464,63 @@ bool PrefixIndex::EvictLoose(Loss loss) {
     PrefixNode& node = loose_.front();
     loose_.pop_front();
     if (node.covers > 0) continue;
-    const uint32_t free = pool_.free_count();
+    const uint32_t before = pool_.given_up_count();
     for (const uint32_t group : sliding_groups_) {
       if (Idle(node, group)) Unlist(node, group);
     }
-    if (pool_.free_count() == free) continue;
-    evicted_slots_ += pool_.free_count() - free;
+    if (pool_.given_up_count() == before) continue;
+    evicted_slots_ += pool_.given_up_count() - before;
     if (!ListsAny(node)) ForgetEntry(node, loss);
     return true;
   }
   return false;
 }
 
+void PrefixIndex::EvictIdle(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from, Loss loss) {
+  PrefixNode* node = &root();
+  for (PrefixNode* child = node; child != nullptr;) {
+    node = child;
+    const uint64_t begin = uint64_t{node->end_block()} * geometry_.block_tokens;
+    if (begin >= tokens.size() || node->count % geometry_.block_tokens != 0) break;
+    const uint64_t count = std::min<uint64_t>(geometry_.block_tokens, tokens.size() - begin);
+    child = tree_.Find(*node, KeyOf(scope, node->end_block(), tokens.subspan(begin, count)));
+  }
+  while (node->parent != nullptr && uint64_t{node->block} * geometry_.block_tokens >= from) {
+    PrefixNode& leaving = *node;
+    node = node->parent;
+    if (!leaving.ranked) continue;
+    const uint32_t before = pool_.given_up_count();
+    EvictNode(leaving, loss);
+    evicted_slots_ += pool_.given_up_count() - before;
+  }
+}
+
+void PrefixIndex::TellLeaving(PrefixNode& node, std::span<const uint32_t> groups) {
+  if (!leaving_ || !node.lasting) return;
+  leaving_slots_.assign(all_groups_.size(), kNoSlot);
+  bool any = false;
+  for (const uint32_t group : groups) {
+    if (!Idle(node, group) || pool_.to_scrub(SlotId(node.slots[group]))) continue;
+    leaving_slots_[group] = node.slots[group];
+    any = true;
+  }
+  if (any) leaving_(node, leaving_slots_);
+}
+
+// What this resume point alone keeps of its window, from node `from` back.
+void PrefixIndex::TellWindowLeaving(PrefixNode* from, const PrefixNode& resume) {
+  if (!leaving_ || !resume.resume) return;
+  const uint32_t first = FirstCovered(resume);
+  for (; from->parent != nullptr && from->block >= first; from = from->parent) {
+    if (from->covers == 1) TellLeaving(*from, sliding_groups_);
+  }
+}
+
 void PrefixIndex::EvictNode(PrefixNode& node, Loss loss) {
+  if (loss == Loss::kCapacity) {
+    TellLeaving(node, all_groups_);
+    TellWindowLeaving(node.parent, node);
+  }
   ForgetResume(node);
   for (uint32_t group = 0; group < geometry_.windows.size(); ++group) {
     CACHALOT_DCHECK(node.slots[group] == kNoSlot || Idle(node, group));

@@ -16,9 +16,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
@@ -65,7 +67,7 @@ class PrefixIndex {
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.
   PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
-  // Appends the slots of the leading whole blocks that have a node: one per group.
+  // Appends the slots of the leading blocks, of which the last may be short, that have a node: one per group.
   void List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots);
   // Begins to keep `watch`.
   void Watch(PrefixWatch& watch);
@@ -106,7 +108,7 @@ class PrefixIndex {
   // A sequence has given up its reference on the slot.
   void OnReleased(uint32_t slot);
 
-  // Frees at least one slot, or says that nothing may go.
+  // Gives up at least one slot, or says that nothing may go.
   bool EvictOne(Loss loss = Loss::kCapacity);
   // Lets go of what is past its deadline, at most `limit` entries.
   void EvictExpired(uint32_t limit);
@@ -115,6 +117,12 @@ class PrefixIndex {
 
   // Who is told of blocks that are evicted; it must outlive the index.
   void Tell(ShadowIndex& shadow) { shadow_ = &shadow; }
+  // Is told of slots, by group (kNoSlot: not that one's), before the index gives them up because others need the room;
+  // of those alone whose content is worth having elsewhere. It may begin copies out of them.
+  using Leaving = std::function<void(PrefixNode&, std::span<const uint32_t>)>;
+  void OnLeaving(Leaving leaving) { leaving_ = std::move(leaving); }
+  // Lets go of what is idle of these tokens' blocks from `from` on, the last block first.
+  void EvictIdle(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from, Loss loss);
   // A request that came as far as `last` ends.
   void EndUse(const PrefixNode& last);
   const ResidencyCounts& residency() const { return residency_.counts(); }
@@ -160,6 +168,8 @@ class PrefixIndex {
   bool EvictEntry(EntryId entry, Loss loss);
   void EvictNode(PrefixNode& node, Loss loss);
   void ForgetEntry(PrefixNode& node, Loss loss);
+  void TellLeaving(PrefixNode& node, std::span<const uint32_t> groups);
+  void TellWindowLeaving(PrefixNode* from, const PrefixNode& resume);
   void DropShorter(PrefixNode& node);
   void Tidy(PrefixNode* node);
 
@@ -173,7 +183,7 @@ class PrefixIndex {
   const cost::WorkShape work_shape_;
   PrefixTree tree_;
   std::vector<Class> classes_;  // ascending windows: full attention first
-  std::vector<uint32_t> sliding_groups_;
+  std::vector<uint32_t> all_groups_, sliding_groups_;
   uint32_t widest_window_ = 0;
   std::vector<Listing> listings_;  // by slot
   using LooseHook =
@@ -183,6 +193,8 @@ class PrefixIndex {
   Nanos now_{0};
   Residency residency_;
   ShadowIndex* shadow_ = nullptr;
+  Leaving leaving_;                      // may be empty
+  std::vector<uint32_t> leaving_slots_;  // scratch
   uint64_t evicted_slots_ = 0;
   uint64_t expired_slots_ = 0;
 };

@@ -10,12 +10,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
+#include "base/hash.h"
 #include "base/ids.h"
 #include "base/prefix_scope.h"
 #include "kv/block_chain.h"
@@ -42,6 +44,7 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
   uint32_t id = 0;  // dense; the root is 0
   PrefixNode* parent = nullptr;
   BlockChain chain;
+  std::optional<Digest> digest;  // the block's key outside of this process, once somebody wanted it
   Children children;
   CacheSalt salt;
   uint32_t block = 0;         // its logical block; the root, which holds none, stands before block 0
@@ -59,6 +62,7 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
   uint32_t listed_children = 0;  // that list slots
   bool resume = false;           // a resume point stands at its end
   bool ranked = false;           // the eviction policy may choose it
+  bool lasting = false;          // somebody wishes to have it again, without a deadline
 };
 
 class PrefixTree {

@@ -26,6 +26,12 @@ void SlotPromise::ShrinkTo(uint64_t slots) {
   slots_ = slots;
 }
 
+void SlotPromise::Restore(uint64_t slots) {
+  CACHALOT_CHECK(budget_ != nullptr);
+  budget_->promised_ += slots;
+  slots_ += slots;
+}
+
 Result<SlotPromise> SlotBudget::Promise(uint64_t slots, uint64_t in_use) {
   const uint64_t available = total_ - std::min(total_, promised_ + in_use);
   if (slots > available) {

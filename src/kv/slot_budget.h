@@ -25,6 +25,8 @@ class SlotPromise {
   uint64_t slots() const { return slots_; }
   // Gives back all but `slots`. Requires slots <= slots().
   void ShrinkTo(uint64_t slots);
+  // Promises again slots that were taken out of it and given up since. Requires a promise of some budget.
+  void Restore(uint64_t slots);
 
  private:
   friend class SlotBudget;

@@ -52,6 +52,15 @@ TEST(SlotBudget, EndingOrShrinkingAPromiseGivesItsSlotsBack) {
   EXPECT_EQ(budget.promised(), 0u);
 }
 
+TEST(SlotBudget, SlotsThatWereTakenAndGivenUpArePromisedAgain) {
+  SlotBudget budget(10);
+  SlotPromise promise = Must(budget.Promise(8));
+  promise.ShrinkTo(3);
+  promise.Restore(4);
+  EXPECT_EQ(promise.slots(), 7u);
+  EXPECT_EQ(budget.promised(), 7u);
+}
+
 TEST(SlotBudget, MovingKeepsOnePromiseAndEndsTheOneOverwritten) {
   SlotBudget budget(10);
   SlotPromise a = Must(budget.Promise(4));

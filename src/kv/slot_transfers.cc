@@ -5,21 +5,10 @@
 #include "base/check.h"
 
 namespace cachalot::kv {
-namespace {
 
-bool Copies(const SlotTransfers::Slot& slot) { return slot.state == SlotState::kLoading || slot.copies_out > 0; }
-
-}  // namespace
-
-void SlotTransfers::Compute(SlotId slot) {
+void SlotTransfers::Take(SlotId slot) {
   CACHALOT_CHECK(At(slot).state == SlotState::kFree);
   At(slot).state = SlotState::kComputing;
-}
-
-void SlotTransfers::Load(SlotId slot) {
-  CACHALOT_CHECK(At(slot).state == SlotState::kFree);
-  At(slot).state = SlotState::kLoading;
-  ++copying_;
 }
 
 void SlotTransfers::Seal(SlotId slot) {
@@ -27,25 +16,39 @@ void SlotTransfers::Seal(SlotId slot) {
   At(slot).state = SlotState::kSealed;
 }
 
-SlotFate SlotTransfers::EndIn(SlotId slot, CopyInEnd end) {
-  CACHALOT_CHECK(At(slot).state == SlotState::kLoading);
-  At(slot).state = end == CopyInEnd::kArrived ? SlotState::kSealed : SlotState::kComputing;
-  --copying_;
-  return FreeIfDue(At(slot));
+void SlotTransfers::BeginIn(SlotId slot) {
+  Slot& to = At(slot);
+  CACHALOT_CHECK((to.state == SlotState::kComputing || to.state == SlotState::kLoading) && !to.released);
+  to.state = SlotState::kLoading;
+  Begin(to);
+}
+
+SlotFate SlotTransfers::EndIn(SlotId slot) {
+  Slot& to = At(slot);
+  CACHALOT_CHECK(to.state == SlotState::kLoading);
+  if (to.copies == 1) to.state = SlotState::kComputing;
+  return End(to);
 }
 
 void SlotTransfers::BeginOut(SlotId slot) {
   Slot& from = At(slot);
   CACHALOT_CHECK(from.state == SlotState::kSealed && !from.released);
-  if (++from.copies_out == 1) ++copying_;
+  Begin(from);
 }
 
 SlotFate SlotTransfers::EndOut(SlotId slot) {
-  Slot& from = At(slot);
-  CACHALOT_CHECK(from.copies_out > 0);
-  if (--from.copies_out > 0) return SlotFate::kStays;
+  CACHALOT_CHECK(At(slot).state == SlotState::kSealed && At(slot).copies > 0);
+  return End(At(slot));
+}
+
+void SlotTransfers::Begin(Slot& slot) {
+  if (++slot.copies == 1) ++copying_;
+}
+
+SlotFate SlotTransfers::End(Slot& slot) {
+  if (--slot.copies > 0) return SlotFate::kStays;
   --copying_;
-  return FreeIfDue(from);
+  return FreeIfDue(slot);
 }
 
 SlotFate SlotTransfers::Release(SlotId slot) {
@@ -53,7 +56,7 @@ SlotFate SlotTransfers::Release(SlotId slot) {
   CACHALOT_CHECK(given_up.state != SlotState::kFree && !given_up.released);
   given_up.released = true;
   ++deferred_;
-  return Copies(given_up) ? SlotFate::kStays : FreeIfDue(given_up);
+  return given_up.copies > 0 ? SlotFate::kStays : FreeIfDue(given_up);
 }
 
 SlotFate SlotTransfers::FreeIfDue(Slot& slot) {
@@ -68,17 +71,19 @@ std::vector<std::string> Violations(const SlotTransfers& transfers, std::span<co
   std::vector<std::string> out;
   const std::span<const SlotTransfers::Slot> slots = transfers.slots();
   std::vector<bool> listed(slots.size(), false);
-  for (const SlotId slot : free_list) listed.at(slot.value) = true;
+  for (const SlotId slot : free_list) {
+    if (slot.value < slots.size()) listed[slot.value] = true;
+  }
   uint32_t copying = 0;
   uint32_t deferred = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
     const SlotTransfers::Slot& slot = slots[i];
-    copying += Copies(slot);
+    copying += slot.copies > 0;
     deferred += slot.released;
-    if (slot.copies_out > 0 && slot.state != SlotState::kSealed) {
-      out.push_back(fmt::format("slot {}: {} copies out, yet it is not sealed", i, slot.copies_out));
+    if (slot.copies > 0 && slot.state != SlotState::kSealed && slot.state != SlotState::kLoading) {
+      out.push_back(fmt::format("slot {}: {} copies, yet it is neither sealed nor loading", i, slot.copies));
     }
-    if (slot.released && !Copies(slot)) out.push_back(fmt::format("slot {}: released and held by nothing", i));
+    if (slot.released && slot.copies == 0) out.push_back(fmt::format("slot {}: released and held by nothing", i));
     if (slot.released && references[i] > 0) {
       out.push_back(fmt::format("slot {}: released, yet the pool counts {} references", i, references[i]));
     }

@@ -2,13 +2,14 @@
 // Threads:   owned by the engine thread.
 // Ownership: none; whoever starts a copy ends it here, a cancelled or failed one too, once it touches nothing any more.
 // Invariant: a slot is free only when it was released and no copy out of it or into it runs. Copies go out of sealed
-//            slots alone, whose bytes no longer change; a loading slot has one copy in and none out.
+//            slots alone, whose bytes no longer change, and into those that nobody has sealed yet.
 // Cost:      O(1) per call, no allocation after construction.
 //
-//            Compute                  Seal
-//   free ───────────────► computing ────────► sealed ◄──► copies out
-//     │  Load              ▲ EndIn(kLost)       ▲
-//     └───────► loading ───┴────────────────────┘ EndIn(kArrived)
+//            Take              Seal
+//   free ──────────► computing ─────► sealed ◄──► copies out
+//             BeginIn │  ▲ last EndIn
+//                     ▼  │
+//                   loading
 //
 // Release leads back to free from everywhere: at once, or when the last copy ends.
 #pragma once
@@ -23,7 +24,6 @@
 namespace cachalot::kv {
 
 enum class SlotState : uint8_t { kFree, kComputing, kLoading, kSealed };
-enum class CopyInEnd : uint8_t { kArrived, kLost };
 // What a call meant for a slot that nobody refers to any more.
 enum class SlotFate : uint8_t { kStays, kFreed };
 
@@ -31,21 +31,21 @@ class SlotTransfers {
  public:
   struct Slot {
     SlotState state = SlotState::kFree;
-    bool released = false;    // nobody refers to it; copies hold it
-    uint32_t copies_out = 0;  // a loading slot has one copy in, any other none
+    bool released = false;  // nobody refers to it; copies hold it
+    uint32_t copies = 0;    // into a loading slot, out of a sealed one; any other has none
     bool operator==(const Slot&) const = default;
   };
 
   explicit SlotTransfers(uint32_t slots) : slots_(slots) {}
 
-  // Require that the slot is free.
-  void Compute(SlotId slot);
-  void Load(SlotId slot);
-  // Its last position is written, or its sequence ended. Requires that it is computing.
+  // Requires that the slot is free.
+  void Take(SlotId slot);
+  // What it holds changes no more. Requires that it is computing.
   void Seal(SlotId slot);
-  // The copy in is over. Lost bytes are to be computed. Requires that the slot is loading.
-  [[nodiscard]] SlotFate EndIn(SlotId slot, CopyInEnd end);
 
+  // Requires that the slot is computing or loading, and not released.
+  void BeginIn(SlotId slot);
+  [[nodiscard]] SlotFate EndIn(SlotId slot);
   // Requires that the slot is sealed and not released.
   void BeginOut(SlotId slot);
   [[nodiscard]] SlotFate EndOut(SlotId slot);
@@ -61,6 +61,8 @@ class SlotTransfers {
 
  private:
   Slot& At(SlotId slot) { return slots_.at(slot.value); }
+  void Begin(Slot& slot);
+  SlotFate End(Slot& slot);
   SlotFate FreeIfDue(Slot& slot);
 
   std::vector<Slot> slots_;

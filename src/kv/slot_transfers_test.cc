@@ -15,7 +15,7 @@ constexpr SlotId kSlot{2};
 
 TEST(SlotTransfers, AComputedSlotIsFreedAtOnceWhenNothingCopies) {
   SlotTransfers transfers(4);
-  transfers.Compute(kSlot);
+  transfers.Take(kSlot);
   EXPECT_EQ(transfers.slot(kSlot).state, SlotState::kComputing);
   transfers.Seal(kSlot);
   EXPECT_EQ(transfers.slot(kSlot).state, SlotState::kSealed);
@@ -25,7 +25,7 @@ TEST(SlotTransfers, AComputedSlotIsFreedAtOnceWhenNothingCopies) {
 
 TEST(SlotTransfers, AReleasedSlotStaysUntilItsLastCopyOutEnds) {
   SlotTransfers transfers(4);
-  transfers.Compute(kSlot);
+  transfers.Take(kSlot);
   transfers.Seal(kSlot);
   transfers.BeginOut(kSlot);
   transfers.BeginOut(kSlot);
@@ -40,40 +40,48 @@ TEST(SlotTransfers, AReleasedSlotStaysUntilItsLastCopyOutEnds) {
 
 TEST(SlotTransfers, ACancelledLoadHoldsItsSlotUntilItTouchesNothing) {
   SlotTransfers transfers(4);
-  transfers.Load(kSlot);
+  transfers.Take(kSlot);
+  transfers.BeginIn(kSlot);
   EXPECT_EQ(transfers.Release(kSlot), SlotFate::kStays);
   EXPECT_EQ(transfers.slot(kSlot).state, SlotState::kLoading);
-  EXPECT_EQ(transfers.EndIn(kSlot, CopyInEnd::kLost), SlotFate::kFreed);
+  EXPECT_EQ(transfers.EndIn(kSlot), SlotFate::kFreed);
 }
 
-TEST(SlotTransfers, ALoadedSlotIsSealedAndALostOneIsToBeComputed) {
+TEST(SlotTransfers, ASlotIsLoadedInPartsAndThenSealed) {
   SlotTransfers transfers(4);
-  transfers.Load(SlotId(0));
-  transfers.Load(SlotId(1));
-  EXPECT_EQ(transfers.copying(), 2u);
-  EXPECT_EQ(transfers.EndIn(SlotId(0), CopyInEnd::kArrived), SlotFate::kStays);
-  EXPECT_EQ(transfers.EndIn(SlotId(1), CopyInEnd::kLost), SlotFate::kStays);
-  EXPECT_EQ(transfers.slot(SlotId(0)).state, SlotState::kSealed);
-  EXPECT_EQ(transfers.slot(SlotId(1)).state, SlotState::kComputing);
+  transfers.Take(kSlot);
+  transfers.BeginIn(kSlot);
+  transfers.BeginIn(kSlot);
+  EXPECT_EQ(transfers.copying(), 1u);
+  EXPECT_EQ(transfers.EndIn(kSlot), SlotFate::kStays);
+  EXPECT_EQ(transfers.slot(kSlot).state, SlotState::kLoading);
+  EXPECT_EQ(transfers.EndIn(kSlot), SlotFate::kStays);
+  transfers.Seal(kSlot);
+  EXPECT_EQ(transfers.slot(kSlot).state, SlotState::kSealed);
+  EXPECT_EQ(transfers.copying(), 0u);
 }
 
 TEST(SlotTransfersDeathTest, WhatWouldMixBytesStopsTheProcess) {
   SlotTransfers transfers(4);
   EXPECT_DEATH(transfers.BeginOut(kSlot), "kSealed");
-  transfers.Compute(kSlot);
+  transfers.Take(kSlot);
   EXPECT_DEATH(transfers.BeginOut(kSlot), "kSealed");
-  EXPECT_DEATH(transfers.Load(kSlot), "kFree");
+  transfers.BeginIn(kSlot);
+  EXPECT_DEATH(transfers.Seal(kSlot), "kComputing");
+  ASSERT_EQ(transfers.EndIn(kSlot), SlotFate::kStays);
   transfers.Seal(kSlot);
+  EXPECT_DEATH(transfers.BeginIn(kSlot), "kComputing");
   transfers.BeginOut(kSlot);
   ASSERT_EQ(transfers.Release(kSlot), SlotFate::kStays);
   EXPECT_DEATH(transfers.BeginOut(kSlot), "released");
   EXPECT_DEATH((void)transfers.Release(kSlot), "released");
-  EXPECT_DEATH(transfers.Compute(kSlot), "kFree");
+  EXPECT_DEATH(transfers.Take(kSlot), "kFree");
 }
 
 TEST(SlotTransfers, ViolationsNameWhatThePoolSeesOtherwise) {
   SlotTransfers transfers(2);
-  transfers.Load(SlotId(0));
+  transfers.Take(SlotId(0));
+  transfers.BeginIn(SlotId(0));
   const std::vector<SlotId> free_list = {SlotId(1)};
   EXPECT_TRUE(Violations(transfers, free_list, std::vector<uint32_t>{1, 0}).empty());
   EXPECT_EQ(Violations(transfers, {}, std::vector<uint32_t>{1, 0}).size(), 1u);
@@ -83,15 +91,15 @@ TEST(SlotTransfers, ViolationsNameWhatThePoolSeesOtherwise) {
   EXPECT_EQ(Violations(transfers, free_list, std::vector<uint32_t>{1, 0}).size(), 1u);
 }
 
-// Against lists of copies by name: a slot is free exactly when no reference and no copy is left, whatever the order.
-TEST(SlotTransfers, RandomLivesAgreeWithListsOfCopies) {
+// Against counts of copies: a slot is free exactly when no reference and no copy is left, whatever the order.
+TEST(SlotTransfers, RandomLivesAgreeWithCountsOfCopies) {
   constexpr uint32_t kSlots = 6;
   struct Life {
     bool referenced = false;
     bool sealed = false;
-    bool loading = false;
+    int in = 0;
     int out = 0;
-    bool held() const { return referenced || loading || out > 0; }
+    bool held() const { return referenced || in > 0 || out > 0; }
   };
   for (uint64_t seed = 0; seed < 20; ++seed) {
     SplitMix64 random(seed);
@@ -105,16 +113,16 @@ TEST(SlotTransfers, RandomLivesAgreeWithListsOfCopies) {
       switch (random.Below(6)) {
         case 0:
           if (was_held) continue;
-          transfers.Compute(slot);
+          transfers.Take(slot);
           life = {.referenced = true};
           break;
         case 1:
-          if (was_held) continue;
-          transfers.Load(slot);
-          life = {.referenced = true, .loading = true};
+          if (!life.referenced || life.sealed) continue;
+          transfers.BeginIn(slot);
+          ++life.in;
           break;
         case 2:
-          if (!life.referenced || life.loading || life.sealed) continue;
+          if (!life.referenced || life.in > 0 || life.sealed) continue;
           transfers.Seal(slot);
           life.sealed = true;
           break;
@@ -124,10 +132,9 @@ TEST(SlotTransfers, RandomLivesAgreeWithListsOfCopies) {
           ++life.out;
           break;
         case 4:
-          if (life.loading) {
-            life.sealed = random.Below(2) == 0;
-            life.loading = false;
-            fate = transfers.EndIn(slot, life.sealed ? CopyInEnd::kArrived : CopyInEnd::kLost);
+          if (life.in > 0) {
+            --life.in;
+            fate = transfers.EndIn(slot);
           } else if (life.out > 0) {
             --life.out;
             fate = transfers.EndOut(slot);

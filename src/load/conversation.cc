@@ -51,7 +51,7 @@ void Conversation::Answered(std::string_view answer) {
   BeginTurn();
 }
 
-std::string Conversation::Body() const {
+std::string Conversation::Body(std::string_view more) const {
   std::string body = "{";
   if (style_.endpoint == Endpoint::kChat) {
     body += "\"messages\":[" + history_ + "]";
@@ -67,6 +67,7 @@ std::string Conversation::Body() const {
   JsonWriter(&body).UInt(session_.turns[turn_].max_tokens);
   body += ",\"temperature\":0,\"stream\":true,\"stream_options\":{\"include_usage\":true}";
   if (style_.ignore_eos) body += ",\"ignore_eos\":true";
+  if (!more.empty()) body.append(",").append(more);
   return body + "}";
 }
 

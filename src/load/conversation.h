@@ -25,8 +25,8 @@ class Conversation {
  public:
   Conversation(Session session, const RequestStyle& style);
 
-  // JSON body of the present turn. Requires: has_turn().
-  std::string Body() const;
+  // JSON body of the present turn; `more` are further members of it. Requires: has_turn().
+  std::string Body(std::string_view more = {}) const;
   bool has_turn() const { return turn_ < session_.turns.size(); }
   Nanos think() const { return session_.turns[turn_].think; }
   // The present turn was answered so; on to the next.

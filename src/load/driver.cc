@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/file_limit.h"
 #include "base/units.h"
+#include "load/asker.h"
 #include "load/conversation.h"
 #include "load/http_client.h"
 #include "load/preflight.h"
@@ -239,7 +240,9 @@ Result<LoadReport> RunLoad(const LoadOptions& options, const Clock& clock, Funct
     CACHALOT_ASSIGN_OR_RETURN(trace, ReadTrace(options.trace));
   }
   CACHALOT_ASSIGN_OR_RETURN(const auto client, HttpClient::Create(url, clock));
-  Result<Target> target = Preflight(used, url, clock, client.get(), [&] { return go_on(0); });
+  const auto go_on_asking = [&] { return go_on(0); };
+  Asker asker(clock, Seconds(options.timeout), client.get(), go_on_asking);
+  Result<Target> target = Preflight(used, url, &asker);
   if (!target.ok()) return target.status().Annotate(options.url);
   Plan plan = MakePlan(used, std::move(trace), target->fit);
   LoadReport report({.url = options.url,

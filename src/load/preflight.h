@@ -7,11 +7,9 @@
 
 #include <string>
 
-#include "base/clock.h"
-#include "base/function_ref.h"
 #include "base/status.h"
+#include "load/asker.h"
 #include "load/conversation.h"
-#include "load/http_client.h"
 #include "load/load_options.h"
 #include "load/prompt_text.h"
 #include "load/url.h"
@@ -25,9 +23,7 @@ struct Target {
 };
 
 // The first model of GET /models, and two probes of different lengths; what the options say is not asked for.
-// Gives up when `go_on` returns false.
-Result<Target> Preflight(const LoadOptions& options, const Url& url, const Clock& clock, HttpClient* client,
-                         FunctionRef<bool()> go_on);
+Result<Target> Preflight(const LoadOptions& options, const Url& url, Asker* asker);
 
 // The text of a request for an answer.
 std::string FormatTurn(const LoadOptions& options, const Target& target, const std::string& body);

@@ -9,15 +9,16 @@ namespace cachalot::sched {
 Meeting::Meeting(const MeetingView& view)
     : block_tokens_(view.block_tokens),
       first_block_(view.first_token / view.block_tokens),
-      end_block_(view.end_block),
+      end_token_(view.end_token),
+      end_block_((view.end_token + view.block_tokens - 1) / view.block_tokens),
       first_read_(view.first_read),
       front_token_(view.first_token),
-      low_block_(view.end_block) {
-  CACHALOT_CHECK(view.first_token <= end_block_ * block_tokens_ && first_read_.size() <= 32);
-  fates_.resize(end_block_ - first_block_);
+      low_block_(end_block_) {
+  CACHALOT_CHECK(view.first_token <= end_token_ && first_read_.size() <= 32);
+  fates_.resize(end_block_ - std::min(first_block_, end_block_));
 }
 
-uint64_t Meeting::FrontBlocks() const { return (front_token_ + chunk_rows_ + block_tokens_ - 1) / block_tokens_; }
+uint64_t Meeting::low_token() const { return std::min(low_block_ * block_tokens_, end_token_); }
 
 uint32_t Meeting::GroupsOf(uint64_t block) const {
   uint32_t groups = 0;
@@ -38,28 +39,22 @@ std::vector<BlockLoad> Meeting::NextLoads(uint64_t most) {
   return loads;
 }
 
-MeetingChunk Meeting::NextChunk(uint64_t most_rows) {
-  CACHALOT_CHECK(chunk_rows_ == 0);
-  MeetingChunk chunk{.first_token = front_token_};
-  if (front_token_ == low_block_ * block_tokens_) {
-    while (low_block_ < end_block_ && low_block_ * block_tokens_ - front_token_ < most_rows &&
-           At(low_block_) == BlockFate::kLoading) {
-      chunk.cancelled.push_back(low_block_);
-      At(low_block_++) = BlockFate::kOpen;
-    }
-    loading_ -= chunk.cancelled.size();
-    loader_stopped_ |= !chunk.cancelled.empty();  // should the chunk fail, its blocks are not loaded a second time
+std::vector<uint64_t> Meeting::TakeOver(uint64_t most_rows) {
+  std::vector<uint64_t> taken;
+  if (front_token_ != low_token()) return taken;
+  while (low_block_ < end_block_ && low_token() - front_token_ < most_rows && At(low_block_) == BlockFate::kLoading) {
+    taken.push_back(low_block_);
+    At(low_block_++) = BlockFate::kOpen;
   }
-  chunk.rows = chunk_rows_ = std::min(most_rows, low_block_ * block_tokens_ - front_token_);
-  return chunk;
+  loading_ -= taken.size();
+  loader_stopped_ |= !taken.empty();  // its blocks are not loaded a second time
+  return taken;
 }
 
-void Meeting::Computed() {
-  front_token_ += chunk_rows_;
-  chunk_rows_ = 0;
+void Meeting::Computed(uint64_t rows) {
+  CACHALOT_CHECK(rows <= low_token() - front_token_);
+  front_token_ += rows;
 }
-
-void Meeting::NotComputed() { chunk_rows_ = 0; }
 
 bool Meeting::Loaded(uint64_t block) {
   if (FateOf(block) != BlockFate::kLoading) return false;

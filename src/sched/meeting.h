@@ -7,9 +7,9 @@
 // Cost:      O(blocks in question) per call; one byte per block.
 //
 // Blocks have four fates: the front's, nobody's yet, being loaded, loaded. A chunk ends at the lowest block that the
-// loader has claimed. When the front comes to one that is still being loaded, its next chunk takes it and whatever else
-// is in flight within the chunk: those loads are cancelled, not awaited. A block whose load fails, or is past its
-// deadline, moves the loaded part up to the next block: what is below is computed.
+// loader has claimed. When the front comes to one that is still being loaded, it takes over that and as many as its
+// next chunk computes: their loads are cancelled, not awaited. A block whose load fails, or is past its deadline, moves
+// the loaded part up to the next block: what is below is computed.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace cachalot::sched {
 
 struct MeetingView {
   uint64_t first_token = 0;  // of the front; all before is there
-  uint64_t end_block = 0;    // the blocks before it are computed or loaded. Requires first_token <= its first position
+  uint64_t end_token = 0;    // those before it are computed or loaded; >= first_token
   uint32_t block_tokens = 16;
   // By layer group, at most 32: the first block that whoever goes on at the end reads. 0 for full attention; of a
   // sliding group only the last window is loaded.
@@ -30,12 +30,6 @@ struct BlockLoad {
   uint64_t block = 0;
   uint32_t groups = 0;  // bit g: that of layer group g
   bool operator==(const BlockLoad&) const = default;
-};
-
-struct MeetingChunk {
-  uint64_t first_token = 0;
-  uint64_t rows = 0;                // 0: nothing to compute now
-  std::vector<uint64_t> cancelled;  // loads in flight that the chunk takes over
 };
 
 // Of blocks that are computed after all.
@@ -53,33 +47,34 @@ class Meeting {
   // Claims the next blocks, at most `most` loads, in the order in which they are to be begun. Blocks of which nobody
   // reads anything are claimed on the way and count as loaded.
   std::vector<BlockLoad> NextLoads(uint64_t most);
-  // Claims rows for the next step. Requires that no chunk is open.
-  MeetingChunk NextChunk(uint64_t most_rows);
+  // The loader claims no more: there is no room.
+  void StopLoading() { loader_stopped_ = true; }
+  // Where the front has come to blocks that are being loaded, it takes them over, as far as `most` rows go: which ones.
+  std::vector<uint64_t> TakeOver(uint64_t most_rows);
 
-  // The open chunk was computed, or not.
-  void Computed();
-  void NotComputed();
+  // The front's next rows were computed. Requires that there are so many before the lowest claimed block.
+  void Computed(uint64_t rows);
   // A load ended. One that was cancelled changes nothing, however it ended: false.
   bool Loaded(uint64_t block);
   LostBlocks Failed(uint64_t block);
 
-  bool done() const { return chunk_rows_ == 0 && loading_ == 0 && front_token_ == low_block_ * block_tokens_; }
+  bool done() const { return loading_ == 0 && front_token_ == low_token(); }
   uint64_t front_token() const { return front_token_; }  // all before is computed
   uint64_t low_block() const { return low_block_; }      // the lowest that the loader has claimed
+  uint64_t low_token() const;                            // its first position, or the end
   uint64_t loading() const { return loading_; }          // blocks
   BlockFate FateOf(uint64_t block) const;
 
  private:
   // All before belong to the front.
-  uint64_t FrontBlocks() const;
+  uint64_t FrontBlocks() const { return (front_token_ + block_tokens_ - 1) / block_tokens_; }
   uint32_t GroupsOf(uint64_t block) const;
   BlockFate& At(uint64_t block) { return fates_[block - first_block_]; }
 
-  const uint64_t block_tokens_, first_block_, end_block_;
+  const uint64_t block_tokens_, first_block_, end_token_, end_block_;
   const std::vector<uint64_t> first_read_;
   std::vector<BlockFate> fates_;  // from first_block_ on, of what the loader claimed; else kOpen
   uint64_t front_token_;
-  uint64_t chunk_rows_ = 0;
   uint64_t low_block_;
   uint64_t loading_ = 0;
   bool loader_stopped_ = false;  // nothing more is claimed

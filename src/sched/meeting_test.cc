@@ -29,6 +29,8 @@ struct World {
   int failures = 0, failed_steps = 0;
 
   bool nothing_in_flight() const { return chunk == 0 && loading.empty(); }
+  uint64_t end_block() const { return (view.end_token + kBlock - 1) / kBlock; }
+  uint64_t low_token() const { return std::min(meeting.low_block() * kBlock, view.end_token); }
   uint32_t GroupsOf(uint64_t block) const {
     uint32_t groups = 0;
     for (size_t g = 0; g < view.first_read.size(); ++g) groups |= block >= view.first_read[g] ? 1u << g : 0;
@@ -44,32 +46,30 @@ struct World {
       while (--next > load.block) EXPECT_EQ(GroupsOf(next), 0u);  // only what nobody reads is passed over
       EXPECT_EQ(load.groups, GroupsOf(load.block));
       EXPECT_NE(load.groups, 0u);
-      EXPECT_GE(load.block * kBlock, front + chunk);
+      EXPECT_GE(load.block * kBlock, front);
       EXPECT_TRUE(begun.insert(load.block).second) << "a second load of block " << load.block;
       loading.insert(load.block);
     }
   }
   void Plan(uint64_t rows) {
-    const MeetingChunk next = meeting.NextChunk(rows);
-    EXPECT_EQ(next.first_token, front);
-    EXPECT_LE(next.rows, rows);
-    for (const uint64_t block : next.cancelled) {
+    const std::vector<uint64_t> taken = meeting.TakeOver(rows);
+    EXPECT_EQ(meeting.low_token(), low_token());
+    chunk = std::min(rows, low_token() - front);
+    for (const uint64_t block : taken) {
       EXPECT_EQ(loading.erase(block), 1u);
       cancelled.insert(block);
-      EXPECT_LT(block * kBlock, front + next.rows) << "cancelled, but not computed";
+      EXPECT_LT(block * kBlock, front + chunk) << "cancelled, but not computed";
     }
-    chunk = next.rows;
     for (uint64_t block = front / kBlock; block * kBlock < front + chunk; ++block) {
       EXPECT_FALSE(loaded.contains(block) || loading.contains(block));
     }
   }
   void Compute() {
-    meeting.Computed();
+    meeting.Computed(chunk);
     front += chunk;
     chunk = 0;
   }
   void FailStep() {
-    meeting.NotComputed();
     chunk = 0;
     ++failed_steps;
   }
@@ -100,21 +100,21 @@ struct World {
   void Check() {
     EXPECT_EQ(meeting.front_token(), front);
     EXPECT_EQ(meeting.loading(), loading.size());
-    EXPECT_LE(front + chunk, meeting.low_block() * kBlock);
-    for (uint64_t b = 0; b < view.end_block; ++b) {
+    EXPECT_LE(front + chunk, low_token());
+    for (uint64_t b = 0; b < end_block(); ++b) {
       const BlockFate fate = meeting.FateOf(b);
       EXPECT_EQ(fate == BlockFate::kLoading, loading.contains(b)) << b;
-      EXPECT_EQ(fate == BlockFate::kFront, b * kBlock < front + chunk) << b;
+      EXPECT_EQ(fate == BlockFate::kFront, b * kBlock < front) << b;
       EXPECT_EQ(fate == BlockFate::kLoaded && GroupsOf(b) != 0, loaded.contains(b)) << b;
     }
-    if (meeting.done()) CheckEnd();
+    if (meeting.done() && chunk == 0) CheckEnd();
   }
   // All blocks once: computed below, loaded above, as far as anybody reads them.
   void CheckEnd() {
     EXPECT_TRUE(nothing_in_flight());
-    EXPECT_EQ(front, meeting.low_block() * kBlock);
-    for (uint64_t b = 0; b < view.end_block; ++b) {
-      const bool computed = (b + 1) * kBlock <= front;
+    EXPECT_EQ(front, low_token());
+    for (uint64_t b = 0; b < end_block(); ++b) {
+      const bool computed = std::min((b + 1) * kBlock, view.end_token) <= front;
       EXPECT_EQ(computed, !loaded.contains(b) && (b < meeting.low_block() || GroupsOf(b) != 0)) << b;
     }
   }
@@ -135,17 +135,18 @@ class Explorer {
  public:
   void Explore(const World& world) {
     if (!seen_.insert(world.Key()).second || testing::Test::HasFailure()) return;
-    if (world.meeting.done()) {
+    if (world.meeting.done() && world.chunk == 0) {
       ++ends_;
       meeting_points_.insert(world.meeting.low_block());
     } else if (world.nothing_in_flight()) {
       World copy = world;
-      EXPECT_GT(copy.meeting.NextChunk(1).rows, 0u) << "stuck at " << world.Key();
-    }
-    for (const uint64_t most : {1, 2}) {
-      Try(world, [&](World& w) { w.Load(most); });
+      copy.Plan(1);
+      EXPECT_GT(copy.chunk, 0u) << "stuck at " << world.Key();
     }
     if (world.chunk == 0) {
+      for (const uint64_t most : {1, 2}) {
+        Try(world, [&](World& w) { w.Load(most); });
+      }
       for (const uint64_t rows : {uint64_t{kBlock}, uint64_t{kBlock} + 2, uint64_t{1000}}) {
         Try(world, [&](World& w) { w.Plan(rows); });
       }
@@ -179,8 +180,13 @@ class Explorer {
   size_t ends_ = 0;
 };
 
-MeetingView View(uint64_t blocks, std::vector<uint64_t> first_read = {0}, uint64_t first_token = 0) {
-  return {.first_token = first_token, .end_block = blocks, .block_tokens = kBlock, .first_read = std::move(first_read)};
+// `lacks`: tokens of the last block.
+MeetingView View(uint64_t blocks, std::vector<uint64_t> first_read = {0}, uint64_t first_token = 0,
+                 uint64_t lacks = 0) {
+  return {.first_token = first_token,
+          .end_token = blocks * kBlock - lacks,
+          .block_tokens = kBlock,
+          .first_read = std::move(first_read)};
 }
 
 TEST(Meeting, EveryOrderOfEventsEndsWithEachBlockOnce) {
@@ -199,6 +205,9 @@ TEST(Meeting, EveryOrderOfEventsWithWindowsAndAPartOfABlock) {
     mixed.Explore(World(View(4, {0, 3, 2}, first_token)));
     EXPECT_EQ(mixed.meeting_points().size(), 5 - (first_token + kBlock - 1) / kBlock);
   }
+  Explorer tail;  // sealed short
+  tail.Explore(World(View(3, {0, 2}, 2, 3)));
+  EXPECT_EQ(tail.meeting_points().size(), 3u);
   Explorer sliding;  // nobody reads the first blocks
   sliding.Explore(World(View(4, {2})));
   EXPECT_TRUE(sliding.meeting_points().contains(0));  // the window alone will do
@@ -209,9 +218,10 @@ TEST(Meeting, RandomOrdersOfManyBlocks) {
   SplitMix64 random(1);
   for (int run = 0; run < 300; ++run) {
     const uint64_t blocks = 1 + random.Below(40);
-    World world(View(blocks, {0, random.Below(blocks)}, random.Below(blocks * kBlock + 1)));
+    const uint64_t lacks = random.Below(kBlock);
+    World world(View(blocks, {0, random.Below(blocks)}, random.Below(blocks * kBlock - lacks + 1), lacks));
     int steps = 0;
-    while (!world.meeting.done() && !HasFailure()) {
+    while (!(world.meeting.done() && world.chunk == 0) && !HasFailure()) {
       ASSERT_LT(++steps, 2000) << "no progress";
       const uint64_t kind = random.Below(10);
       const std::set<uint64_t>& ending =
@@ -219,7 +229,7 @@ TEST(Meeting, RandomOrdersOfManyBlocks) {
       const auto any = [&] {
         return *std::next(ending.begin(), static_cast<std::ptrdiff_t>(random.Below(ending.size())));
       };
-      if (kind < 2) {
+      if (kind < 2 && world.chunk == 0) {
         world.Load(random.Below(4));
       } else if (kind < 5) {
         world.chunk == 0 ? world.Plan(1 + random.Below(12)) : random.Below(8) == 0 ? world.FailStep() : world.Compute();
@@ -234,25 +244,24 @@ TEST(Meeting, RandomOrdersOfManyBlocks) {
 TEST(Meeting, ChunksEndAtTheLowestClaimedBlock) {
   Meeting meeting(View(10));
   EXPECT_EQ(meeting.NextLoads(3), (std::vector<BlockLoad>{{9, 1}, {8, 1}, {7, 1}}));
-  EXPECT_EQ(meeting.NextChunk(1000).rows, 7u * kBlock);
+  EXPECT_EQ(meeting.low_token(), 7u * kBlock);
+  EXPECT_TRUE(meeting.TakeOver(1000).empty()) << "before the front is there";
+  meeting.Computed(7 * kBlock);
   EXPECT_TRUE(meeting.NextLoads(3).empty());  // all is claimed
 }
 
 TEST(Meeting, LoadsThatTheFrontReachesAreCancelledAsFarAsItsChunk) {
   Meeting meeting(View(6));
   meeting.NextLoads(4);
-  EXPECT_EQ(meeting.NextChunk(1000).rows, 2u * kBlock);
-  meeting.Computed();
+  meeting.Computed(2 * kBlock);
   EXPECT_TRUE(meeting.Loaded(5));
-  const MeetingChunk chunk = meeting.NextChunk(kBlock + 1);
-  EXPECT_EQ(chunk.cancelled, (std::vector<uint64_t>{2, 3}));  // it has a row in block 3
-  EXPECT_EQ(chunk.rows, kBlock + 1);
-  EXPECT_FALSE(meeting.Loaded(2));  // too late
+  EXPECT_EQ(meeting.TakeOver(kBlock + 1), (std::vector<uint64_t>{2, 3}));  // it has a row in block 3
+  EXPECT_FALSE(meeting.Loaded(2));                                         // too late
   EXPECT_TRUE(meeting.Loaded(4));
-  meeting.Computed();
+  meeting.Computed(kBlock + 1);
   EXPECT_FALSE(meeting.done());
-  EXPECT_EQ(meeting.NextChunk(1000).rows, kBlock - 1);
-  meeting.Computed();
+  EXPECT_TRUE(meeting.TakeOver(1000).empty());
+  meeting.Computed(kBlock - 1);
   EXPECT_TRUE(meeting.done());
   EXPECT_EQ(meeting.low_block(), 4u);
 }
@@ -266,9 +275,17 @@ TEST(Meeting, AFailedBlockMovesTheLoadedPartUp) {
   EXPECT_EQ(lost.cancelled, std::vector<uint64_t>{2});
   EXPECT_EQ(lost.dropped, std::vector<uint64_t>{3});
   EXPECT_TRUE(meeting.NextLoads(4).empty());
-  EXPECT_EQ(meeting.NextChunk(1000).rows, 5u * kBlock);
-  meeting.Computed();
+  EXPECT_EQ(meeting.low_token(), 5u * kBlock);
+  meeting.Computed(5 * kBlock);
   EXPECT_TRUE(meeting.done());
+}
+
+TEST(Meeting, ALoaderWithoutRoomClaimsNoMore) {
+  Meeting meeting(View(6));
+  meeting.NextLoads(2);
+  meeting.StopLoading();
+  EXPECT_TRUE(meeting.NextLoads(2).empty());
+  EXPECT_EQ(meeting.low_token(), 4u * kBlock);
 }
 
 TEST(Meeting, OfSlidingGroupsOnlyTheLastWindowIsLoaded) {
@@ -280,27 +297,23 @@ TEST(Meeting, OfSlidingGroupsOnlyTheLastWindowIsLoaded) {
   EXPECT_TRUE(sliding.done());  // without a row
 }
 
-// Steps of a chunk take `row` per token, loads `block` each, one after the other, two in flight: how long it takes.
+// Steps of a chunk take `row` per token, loads `block` each, one after the other: how long it takes.
 uint64_t Makespan(uint64_t blocks, uint64_t chunk_rows, uint64_t row, uint64_t block) {
   World world(View(blocks));
-  uint64_t now = 0, computed_at = UINT64_MAX, loaded_at = UINT64_MAX;
-  while (!world.meeting.done()) {
+  world.Load(UINT64_MAX);
+  uint64_t now = 0, computed_at = UINT64_MAX, loaded_at = block;
+  while (!world.meeting.done() || world.chunk > 0) {
     if (world.chunk == 0) {
       world.Plan(chunk_rows);
       computed_at = world.chunk == 0 ? UINT64_MAX : now + world.chunk * row;
     }
-    world.Load(2 - std::min<uint64_t>(world.loading.size(), 2));
-    if (world.loading.empty()) {
-      loaded_at = UINT64_MAX;
-    } else if (loaded_at == UINT64_MAX) {
-      loaded_at = now + block;
-    }
+    if (world.loading.empty()) loaded_at = UINT64_MAX;
     now = std::min(computed_at, loaded_at);
     if (now == computed_at) {
       world.Compute();
     } else {
       world.Arrive(*world.loading.rbegin());
-      loaded_at = UINT64_MAX;
+      loaded_at = now + block;
     }
   }
   return now;

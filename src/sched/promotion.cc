@@ -4,16 +4,16 @@
 
 namespace cachalot::sched {
 
-void Promotion::Enter(RequestId request, uint64_t bytes, Nanos since) {
-  const bool is_new = entries_.emplace(request, Entry{.bytes = bytes, .since = since}).second;
+void Promotion::Enter(PromotionId id, uint64_t bytes, Nanos since) {
+  const bool is_new = entries_.emplace(id, Entry{.bytes = bytes, .since = since}).second;
   CACHALOT_CHECK(is_new);
-  waiting_.emplace(since, request);
+  waiting_.emplace(since, id);
 }
 
-std::vector<RequestId> Promotion::Admit() {
-  std::vector<RequestId> admitted;
+std::vector<PromotionId> Promotion::Admit() {
+  std::vector<PromotionId> admitted;
   while (!waiting_.empty()) {
-    const RequestId oldest = waiting_.begin()->second;
+    const PromotionId oldest = waiting_.begin()->second;
     Entry& entry = entries_.at(oldest);
     const bool fits = in_flight_bytes_ <= limit_bytes_ && entry.bytes <= limit_bytes_ - in_flight_bytes_;
     if (!fits && in_flight_bytes_ > 0) break;
@@ -25,17 +25,22 @@ std::vector<RequestId> Promotion::Admit() {
   return admitted;
 }
 
-bool Promotion::Leave(RequestId request) {
-  const auto found = entries_.find(request);
+bool Promotion::Leave(PromotionId id) {
+  const auto found = entries_.find(id);
   if (found == entries_.end()) return false;
   const Entry& entry = found->second;
   if (entry.in_flight) {
     in_flight_bytes_ -= entry.bytes;
   } else {
-    waiting_.erase({entry.since, request});
+    waiting_.erase({entry.since, id});
   }
   entries_.erase(found);
   return true;
+}
+
+bool Promotion::InFlight(PromotionId id) const {
+  const auto found = entries_.find(id);
+  return found != entries_.end() && found->second.in_flight;
 }
 
 LookAhead LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes, uint64_t lower_bytes) {

@@ -19,16 +19,21 @@
 
 namespace cachalot::sched {
 
+// What comes up for one request, or ahead of it.
+using PromotionId = Id<struct PromotionTag, uint64_t>;
+
 class Promotion {
  public:
   explicit Promotion(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // So many bytes wait to come up, for a request that has waited since then. Requires that it is not known.
-  void Enter(RequestId request, uint64_t bytes, Nanos since);
+  // So many bytes wait to come up, for one who has waited since then. Requires that it is not known.
+  void Enter(PromotionId id, uint64_t bytes, Nanos since);
   // Those that begin now, in order.
-  std::vector<RequestId> Admit();
+  std::vector<PromotionId> Admit();
   // It runs and holds its KV itself, or was given up. Whether it was known.
-  bool Leave(RequestId request);
+  bool Leave(PromotionId id);
+  // It was admitted, and has not left.
+  bool InFlight(PromotionId id) const;
 
   uint64_t limit_bytes() const { return limit_bytes_; }
   uint64_t in_flight_bytes() const { return in_flight_bytes_; }
@@ -43,8 +48,8 @@ class Promotion {
   };
 
   const uint64_t limit_bytes_;
-  std::map<RequestId, Entry> entries_;
-  std::set<std::pair<Nanos, RequestId>> waiting_;
+  std::map<PromotionId, Entry> entries_;
+  std::set<std::pair<Nanos, PromotionId>> waiting_;
   uint64_t in_flight_bytes_ = 0;
 };
 

@@ -9,9 +9,9 @@
 namespace cachalot::sched {
 namespace {
 
-using Ids = std::vector<RequestId>;
+using Ids = std::vector<PromotionId>;
 
-RequestId Request(uint64_t id) { return RequestId(id); }
+PromotionId Request(uint64_t id) { return PromotionId(id); }
 
 TEST(Promotion, AdmitsTheOldestWhileTheyFit) {
   Promotion promotion(100);
@@ -20,6 +20,9 @@ TEST(Promotion, AdmitsTheOldestWhileTheyFit) {
   promotion.Enter(Request(3), 1, Nanos(40));
   EXPECT_EQ(promotion.Admit(), (Ids{Request(2), Request(1)}));
   EXPECT_EQ(promotion.in_flight_bytes(), 100u);
+  EXPECT_TRUE(promotion.InFlight(Request(1)));
+  EXPECT_FALSE(promotion.InFlight(Request(3)));
+  EXPECT_FALSE(promotion.InFlight(Request(4)));
   EXPECT_EQ(promotion.Admit(), Ids{});
   EXPECT_TRUE(promotion.Leave(Request(2)));
   EXPECT_EQ(promotion.Admit(), Ids{Request(3)});
@@ -71,10 +74,10 @@ TEST(Promotion, AThousandWhoReturnAtOnceDoNotEvictEachOther) {
   Promotion promotion(kPool / 2);
   SplitMix64 random(1);
   for (uint64_t id = 0; id < 1000; ++id) promotion.Enter(Request(id), kSession, Nanos(static_cast<int64_t>(id)));
-  std::deque<RequestId> up;
+  std::deque<PromotionId> up;
   uint64_t ran = 0, most = 0;
   while (promotion.waiting() + promotion.in_flight() > 0) {
-    for (const RequestId id : promotion.Admit()) up.push_back(id);
+    for (const PromotionId id : promotion.Admit()) up.push_back(id);
     most = std::max<uint64_t>(most, up.size());
     ASSERT_LE(up.size() * kSession, kPool);  // no room has to be made among them
     ASSERT_FALSE(up.empty());

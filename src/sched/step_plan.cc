@@ -11,7 +11,7 @@ PlannedRows PlanPrefill(const RunnableView& view, const StepBudget& left) {
   if (view.logits_everywhere) {
     planned.rows = std::min(planned.rows, left.logit_rows);
     planned.logit_rows = planned.rows;
-  } else if (planned.rows == view.pending_rows) {
+  } else if (planned.rows == view.pending_rows && view.last_logits) {
     if (left.logit_rows == 0) --planned.rows;  // the last row, whose logits are needed, waits for the next step
     planned.logit_rows = left.logit_rows == 0 ? 0 : 1;
   }

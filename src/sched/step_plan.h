@@ -18,6 +18,7 @@ struct RunnableView {
   bool decoding = false;           // one row, with logits; else a prompt is being computed
   uint32_t pending_rows = 1;       // prompt tokens not yet computed
   bool logits_everywhere = false;  // a prompt whose every row gives logits
+  bool last_logits = true;         // the last of the pending rows gives logits
 };
 
 struct StepBudget {

@@ -27,6 +27,11 @@ TEST(StepPlan, OnlyTheLastChunkOfAPromptGivesLogits) {
   EXPECT_TRUE((PlanStep(views, {.rows = 512, .prefill_chunk = 100, .logit_rows = 8})[0] == PlannedRows{0, 100, 1}));
 }
 
+TEST(StepPlan, RowsThatOnlyLeadToBlocksBeingLoadedGiveNone) {
+  const RunnableView views[] = {{.pending_rows = 100, .last_logits = false}};
+  EXPECT_TRUE((PlanStep(views, {.rows = 512, .prefill_chunk = 100, .logit_rows = 8})[0] == PlannedRows{0, 100, 0}));
+}
+
 TEST(StepPlan, APromptWithLogitsEverywhereIsBoundByTheLogitRows) {
   const RunnableView views[] = {{7, true}, {0, false, 100, true}};
   const auto plan = PlanStep(views, {.rows = 512, .prefill_chunk = 512, .logit_rows = 9});

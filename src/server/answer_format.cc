@@ -45,6 +45,14 @@ void WriteKvUsage(JsonWriter& w, const KvUsage& kv) {
     w.Key("pin").String(PinName(kv.pin));
     w.Key("pinned_tokens").UInt(kv.pinned_tokens);
   }
+  if (kv.session) {
+    w.Key("session").BeginObject();
+    w.Key("id").String(kv.session->id);
+    w.Key("history_tokens").UInt(kv.session->report.history_tokens);
+    w.Key("extended_tokens").UInt(kv.session->report.extended_tokens);
+    w.Key("kept").Bool(kv.session->report.kept);
+    w.EndObject();
+  }
   w.EndObject();
 }
 

@@ -21,11 +21,17 @@ class Tokenizer;
 
 namespace cachalot::server {
 
-// What became of the retention hints of a request that had some.
+struct SessionUsage {
+  std::string id;
+  engine::SessionReport report;
+};
+
+// What became of the KV of a request that said something about it.
 struct KvUsage {
   bool kept = true;  // of every choice
   engine::PinOutcome pin = engine::PinOutcome::kNotAsked;
   uint64_t pinned_tokens = 0;  // of prompts, each once, and outputs
+  std::optional<SessionUsage> session;
 };
 
 struct Usage {

@@ -146,6 +146,10 @@ void ApiKeys::AddSingle(std::string_view key) {
   tenants_.push_back({.terms = terms_});
 }
 
+std::string ApiKeys::NameOf(TenantId tenant) const {
+  return tenant.value < tenants_.size() ? tenants_[tenant.value].name : std::string();
+}
+
 const TenantTerms& ApiKeys::TermsOf(TenantId tenant) const {
   return tenant.value < tenants_.size() ? tenants_[tenant.value].terms : terms_;
 }

@@ -25,6 +25,7 @@ namespace cachalot::server {
 struct Sender {
   CacheSalt salt;
   TenantId tenant;
+  bool admin = false;  // the administration, which is no tenant
 };
 
 class ApiKeys {
@@ -49,6 +50,8 @@ class ApiKeys {
   bool IsAdmin(std::string_view authorization) const;
   // The salt of a tenant of the file.
   std::optional<CacheSalt> SaltOfTenant(std::string_view tenant) const;
+  // Empty for the holder of the single key, and where none is asked for.
+  std::string NameOf(TenantId tenant) const;
   const TenantTerms& TermsOf(TenantId tenant) const;
   // By tenant; none without keys.
   std::vector<TenantTerms> AllTerms() const;

@@ -272,6 +272,7 @@ void ReadCommonFields(FieldReader& reader, ApiRequest* request) {
   ReadStopTokens(reader, request);
   ReadCacheSalt(reader, request);
   request->retention = ReadRetention(reader);
+  request->session = ReadSession(reader);
   RefuseUnsupported(reader);
 }
 

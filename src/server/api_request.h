@@ -17,6 +17,7 @@
 #include "base/retention.h"
 #include "base/sampling.h"
 #include "server/api_error.h"
+#include "server/session_fields.h"
 
 namespace cachalot::server {
 
@@ -43,6 +44,7 @@ struct ApiRequest {
   bool has_seed = false;       // sampling.seed was given
   std::string cache_salt;      // empty: not given
   std::optional<RetentionHints> retention;
+  SessionFields session;
   SamplingParams sampling;
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;  // more end tokens

@@ -67,6 +67,7 @@ ApiService::ApiService(const ServerOptions& options, Deps deps)
       deps_(std::move(deps)),
       started_unix_seconds_(deps_.clock.UnixSeconds()),
       admin_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
+      sessions_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
       ids_(deps_.entropy),
       seeds_(SplitMix64(~deps_.entropy)()) {}
 
@@ -84,29 +85,46 @@ void ApiService::Handle(HttpRequest request, std::shared_ptr<Exchange> exchange)
     response.headers.emplace_back("Allow", match.allowed);
     return exchange->Respond(std::move(response));
   }
-  std::optional<Sender> sender = Sender{};
-  if (match.access == Access::kClient && !(sender = deps_.keys.SenderOf(request.authorization))) {
-    return exchange->Respond(Unauthorized("API", "invalid_api_key"));
-  }
-  if (match.access == Access::kAdmin && !deps_.keys.IsAdmin(request.authorization)) {
+  const std::optional<Sender> sender = SenderFor(match.access, request.authorization);
+  if (!sender && match.access == Access::kAdmin) {
     return exchange->Respond(Unauthorized("admin", "invalid_admin_key"));
   }
+  if (!sender) return exchange->Respond(Unauthorized("API", "invalid_api_key"));
+  HandleAllowed(match, *sender, std::move(request), std::move(exchange));
+}
+
+std::optional<Sender> ApiService::SenderFor(Access access, std::string_view authorization) const {
+  if (access == Access::kAnyone) return Sender{};
+  if (access == Access::kAdmin || access == Access::kClientOrAdmin) {
+    if (deps_.keys.IsAdmin(authorization)) return Sender{.admin = true};
+    if (access == Access::kAdmin) return std::nullopt;
+  }
+  return deps_.keys.SenderOf(authorization);
+}
+
+void ApiService::HandleAllowed(const RouteMatch& match, const Sender& sender, HttpRequest request,
+                               std::shared_ptr<Exchange> exchange) {
   if (match.route == Route::kKv) return admin_.Snapshot(std::move(exchange));
   if (match.route == Route::kKvClear) return admin_.Clear(std::move(exchange));
+  if (match.route == Route::kKvDecisions) return admin_.Decisions(std::move(exchange));
   const bool generates = match.route == Route::kChatCompletions || match.route == Route::kCompletions;
-  if (!generates && match.route != Route::kKvProbe) return HandlePage(match, *exchange);
-  if (generates && draining_) return exchange->Respond(ErrorResponse(ShuttingDown()));
-  if (!request.has_length) {
+  const bool of_sessions = match.access == Access::kClientOrAdmin;
+  if (!generates && !of_sessions && match.route != Route::kKvProbe) return HandlePage(match, *exchange);
+  const bool asks_only = request.method == Method::kGet || request.method == Method::kHead;
+  if (draining_ && (generates || (of_sessions && !asks_only))) return exchange->Respond(ErrorResponse(ShuttingDown()));
+  if (!request.has_length && (generates || !of_sessions || match.route == Route::kKvPrefetch)) {
     return exchange->Respond(
         ErrorResponse({.status = 411, .message = "the request has no body and no Content-Length"}));
   }
   const PrepareContext context{.model = deps_.model,
                                .default_max_tokens = options_.default_max_tokens,
                                .unix_seconds = deps_.clock.UnixSeconds(),
-                               .salt = sender->salt,
-                               .tenant = sender->tenant,
-                               .caps = deps_.keys.TermsOf(sender->tenant).Most(),
-                               .public_prefixes = &deps_.public_prefixes};
+                               .salt = sender.salt,
+                               .tenant = sender.tenant,
+                               .caps = deps_.keys.TermsOf(sender.tenant).Most(),
+                               .public_prefixes = &deps_.public_prefixes,
+                               .session = request.session};
+  if (of_sessions) return sessions_.Handle(match, sender, context, std::move(request), std::move(exchange));
   if (!generates) return admin_.Probe(context, std::move(request), std::move(exchange));
   const Endpoint endpoint = match.route == Route::kCompletions ? Endpoint::kCompletion : Endpoint::kChat;
   BeginPreparing(context, endpoint, std::move(request), std::move(exchange));
@@ -175,6 +193,7 @@ void ApiService::StartGeneration(uint64_t key, Preparing preparing, PreparedRequ
     prompts_.emplace(id.value, PromptRef{key, i});
     engine::GenerateRequest request = running.generation->TakeRequest(i, id, seeds_());
     request.tenant = tenant;
+    if (request.session) request.session->owner = deps_.keys.NameOf(tenant);
     deps_.generator.Submit(std::move(request));
   }
 }
@@ -233,6 +252,7 @@ void ApiService::OnSteps(const std::vector<engine::StepOutput>& outputs) {
   for (const engine::StepOutput& output : outputs) {
     Deliver(output);
     admin_.OnAnswers(output.answers, output.stats);
+    sessions_.OnAnswers(output.session_answers);
     UpdateMetrics(output);
   }
   for (const uint64_t key : std::exchange(touched_, {})) {
@@ -282,6 +302,7 @@ void ApiService::UpdateMetrics(const engine::StepOutput& output) {
 
 void ApiService::Clear() {
   admin_.Forget();
+  sessions_.Forget();
   preparing_.clear();
   running_.clear();
   prompts_.clear();

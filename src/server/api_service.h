@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "server/router.h"
 #include "server/served_model.h"
 #include "server/server_options.h"
+#include "server/session_api.h"
 #include "server/text_workers.h"
 
 namespace cachalot::server {
@@ -76,6 +79,10 @@ class ApiService final : public HttpHandler {
     size_t prompt;
   };
 
+  // Nothing when the key does not open the path.
+  std::optional<Sender> SenderFor(Access access, std::string_view authorization) const;
+  void HandleAllowed(const RouteMatch& match, const Sender& sender, HttpRequest request,
+                     std::shared_ptr<Exchange> exchange);
   void HandlePage(const RouteMatch& match, Exchange& exchange);
   void BeginPreparing(const PrepareContext& context, Endpoint endpoint, HttpRequest request,
                       std::shared_ptr<Exchange> exchange);
@@ -93,6 +100,7 @@ class ApiService final : public HttpHandler {
   const Deps deps_;
   const int64_t started_unix_seconds_;
   KvAdmin admin_;
+  SessionApi sessions_;
   SplitMix64 ids_;
   SplitMix64 seeds_;
   bool draining_ = false;

@@ -282,7 +282,7 @@ void Connection::AfterFlush() {
   phase_ = Phase::kReading;
   awaits_ = Awaits::kRequest;
   peek_timer_.Cancel();
-  SetReadDeadline(context_.options.idle_timeout);
+  SetReadDeadline(context_.options.keep_alive);
   Drive();
   WaitReadable();
 }

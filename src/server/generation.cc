@@ -54,6 +54,9 @@ engine::GenerateRequest Generation::TakeRequest(size_t prompt, RequestId id, uin
   request.max_tokens = prepared_[prompt].max_tokens;
   request.scope = prepared_[prompt].scope;
   if (request_.retention) request.retention = *request_.retention;
+  if (!request_.session.id.empty()) request.session = engine::SessionName{.owner = {}, .id = request_.session.id};
+  request.session_ttl_seconds = request_.session.ttl_seconds;
+  request.returns = request_.session.returns;
   request.n = request_.n;
   request.sampling = request_.sampling;
   if (!request_.has_seed) request.sampling.seed = seed;
@@ -141,7 +144,7 @@ void Generation::OnFinish(size_t prompt_index, const engine::FinishEvent& event)
   if (prompt.open_choices == 0) --open_prompts_;
   usage_.output_tokens += event.output_tokens;
   context_.metrics.Observe(Histogram::kOutputTokens, event.output_tokens);
-  if (request_.retention) CountRetention(prompt, event);
+  if (minds_kv()) CountKv(prompt, event);
   if (event.reason == engine::FinishReason::kError) return Fail(ServerFault(event.error.message()));
   if (event.reason == engine::FinishReason::kCancelled) return Fail(ShuttingDown());
   Begin(prompt_index, choice);
@@ -151,11 +154,12 @@ void Generation::OnFinish(size_t prompt_index, const engine::FinishEvent& event)
   context_.metrics.Add(Counter::kRequests, 1, choice.finish_reason);
 }
 
-void Generation::CountRetention(Prompt& prompt, const engine::FinishEvent& event) {
+void Generation::CountKv(Prompt& prompt, const engine::FinishEvent& event) {
   if (!usage_.kv) usage_.kv.emplace();
   KvUsage& kv = *usage_.kv;
   const engine::RetentionReport& report = event.retention;
   kv.kept = kv.kept && report.kept;
+  if (event.session) kv.session = {request_.session.id, *event.session};
   const bool mixed = kv.pin != engine::PinOutcome::kNotAsked && kv.pin != report.pin;
   kv.pin = mixed ? engine::PinOutcome::kShortened : report.pin;
   // The choices share the prompt.

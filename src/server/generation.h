@@ -39,7 +39,8 @@ class Generation {
   Generation& operator=(const Generation&) = delete;
 
   size_t prompt_count() const { return prompts_.size(); }
-  // What the engine shall do for one prompt. `seed` is used when the client named none. Call once per prompt.
+  // What the engine shall do for one prompt; whose it is, is left to be said. `seed` is used when the client named
+  // none. Call once per prompt.
   engine::GenerateRequest TakeRequest(size_t prompt, RequestId id, uint64_t seed);
 
   // What the engine said of one prompt. Nothing is sent before Flush.
@@ -80,9 +81,11 @@ class Generation {
     std::optional<Nanos> last_token;  // when it came
   };
 
+  // The request says something about its KV, and is told what became of it.
+  bool minds_kv() const { return request_.retention || !request_.session.id.empty(); }
   bool wants_logprobs() const { return request_.sampling.logprobs >= 0; }
   Choice& ChoiceOf(size_t prompt, uint32_t choice) { return choices_[prompt * request_.n + choice]; }
-  void CountRetention(Prompt& prompt, const engine::FinishEvent& event);
+  void CountKv(Prompt& prompt, const engine::FinishEvent& event);
   void AppendToChoices(size_t prompt, const LogprobsText& logprobs);
   void Begin(size_t prompt, Choice& choice);
   void Collect(Choice& choice);

@@ -248,7 +248,7 @@ TEST_F(HttpServerTest, AClientThatStopsReadingIsDroppedAfterAWhile) {
 }
 
 TEST_F(HttpServerTest, SlowHeadsAndBodiesAndIdleConnectionsTimeOut) {
-  Start({.header_timeout = 10, .body_timeout = 60, .idle_timeout = 75});
+  Start({.header_timeout = 10, .body_timeout = 60, .keep_alive = 75});
   TestClient silent(port_), head(port_), body(port_), idle(port_);
   head.Send("GET / HT");
   body.Send("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\n12");

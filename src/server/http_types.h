@@ -17,7 +17,7 @@
 
 namespace cachalot::server {
 
-enum class Method : uint8_t { kGet, kHead, kPost, kOptions, kOther };
+enum class Method : uint8_t { kGet, kHead, kPost, kDelete, kOptions, kOther };
 
 struct HttpRequest {
   Method method = Method::kGet;
@@ -25,6 +25,7 @@ struct HttpRequest {
   std::string target;       // as sent, e.g. "/v1/models?limit=3"
   std::string authorization;
   std::string cors_headers;  // Access-Control-Request-Headers
+  std::string session;       // X-Cachalot-Session
   bool has_length = false;   // Content-Length, or chunked
   std::string body;
   BodyCharge charge;  // what `body` takes of the budget

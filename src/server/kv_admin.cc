@@ -49,7 +49,23 @@ void WriteTiers(JsonWriter& w, const engine::TierStats& tiers) {
   w.Key("stored_bytes").UInt(tiers.stored_bytes);
   w.Key("failed_loads").UInt(tiers.failed_loads);
   w.Key("failed_stores").UInt(tiers.failed_stores);
+  w.Key("refused_blocks").UInt(tiers.refused_blocks);
   w.Key("degraded").Bool(tiers.degraded);
+  w.Key("reads").BeginObject();
+  WriteEach(w, kReadOutcomeNames, tiers.disk_reads);
+  w.EndObject();
+  w.EndObject();
+  w.Key("host").BeginObject();
+  w.Key("limit_bytes").UInt(tiers.host_limit_bytes);
+  w.Key("cached_bytes").UInt(tiers.host_cached_bytes);
+  w.Key("moving_bytes").UInt(tiers.host_moving_bytes);
+  w.Key("free_bytes").UInt(tiers.host_free_bytes);
+  w.Key("overhead_bytes").UInt(tiers.host_overhead_bytes);
+  w.Key("loaded_tokens").UInt(tiers.host_loaded_tokens);
+  w.Key("stored_bytes").UInt(tiers.host_stored_bytes);
+  w.Key("found_blocks").UInt(tiers.host_found_cells);
+  w.Key("evicted_blocks").UInt(tiers.host_evicted_cells);
+  w.Key("dropped_blocks").UInt(tiers.host_dropped_blocks);
   w.EndObject();
 }
 
@@ -139,10 +155,17 @@ HttpResponse ClearPage(const engine::Answer& answer) {
   return response;
 }
 
+HttpResponse DecisionsPage(const Json& decisions) {
+  HttpResponse response;
+  JsonWriter(&response.body).BeginObject().Key("decisions").Value(decisions).EndObject();
+  return response;
+}
+
 HttpResponse PageOf(const engine::Answer& answer, const engine::EngineStats& stats) {
   switch (answer.kind) {
     case engine::InquiryKind::kOverview: return SnapshotPage(answer.overview, stats);
     case engine::InquiryKind::kProbe: return ProbePage(answer.probes);
+    case engine::InquiryKind::kDecisions: return DecisionsPage(answer.decisions);
     case engine::InquiryKind::kClear: break;
   }
   return ClearPage(answer);
@@ -185,6 +208,10 @@ void KvAdmin::Snapshot(std::shared_ptr<Exchange> exchange) {
 
 void KvAdmin::Clear(std::shared_ptr<Exchange> exchange) {
   deps_.generator.Ask({Await(std::move(exchange)), engine::InquiryKind::kClear, {}});
+}
+
+void KvAdmin::Decisions(std::shared_ptr<Exchange> exchange) {
+  deps_.generator.Ask({Await(std::move(exchange)), engine::InquiryKind::kDecisions, {}});
 }
 
 void KvAdmin::Probe(const PrepareContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {

@@ -1,5 +1,6 @@
-// KvAdmin answers the administration's questions about the KV: what is there, what a prompt would find, and the order
-// to let go of what nobody uses. It passes them on to the engine and writes down the answers.
+// KvAdmin answers the administration's questions about the KV: what is there, what a prompt would find, how was
+// decided between loading and computing, and the order to let go of what nobody uses. It passes them on to the engine
+// and writes down the answers.
 // Threads:   I/O thread, except that probes are prepared on the text workers.
 // Ownership: owns the exchanges that wait; borrows everything else.
 // Invariant: who asks has been found to be the administration. Every question is answered once, unless its client goes.
@@ -35,6 +36,7 @@ class KvAdmin {
 
   void Snapshot(std::shared_ptr<Exchange> exchange);
   void Clear(std::shared_ptr<Exchange> exchange);
+  void Decisions(std::shared_ptr<Exchange> exchange);
   // The body is that of a chat or a completion, and may name the "tenant" who would send it. The context's salt is
   // that of who names none.
   void Probe(const PrepareContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

@@ -44,14 +44,55 @@ void AddThrash(const engine::EngineStats& seen, const engine::EngineStats& stats
 
 void AddTiers(const engine::TierStats& seen, const engine::TierStats& now, Metrics* metrics) {
   metrics->Add(Counter::kTokensLoaded, now.loaded_tokens - seen.loaded_tokens);
+  metrics->Add(Counter::kTokensPrefetched, now.prefetched_tokens - seen.prefetched_tokens);
   metrics->Add(Counter::kLoadsFailed, now.failed_loads - seen.failed_loads);
   metrics->Add(Counter::kStoresFailed, now.failed_stores - seen.failed_stores);
   metrics->Add(Counter::kTierBytes, now.loaded_bytes - seen.loaded_bytes, "up");
   metrics->Add(Counter::kTierBytes, now.stored_bytes - seen.stored_bytes, "down");
+  AddEach(Counter::kDiskReads, kReadOutcomeNames, seen.disk_reads, now.disk_reads, metrics);
+  metrics->Add(Counter::kDiskRefused, now.refused_blocks - seen.refused_blocks);
   metrics->Set(Gauge::kDiskBlocks, static_cast<double>(now.blocks));
   metrics->Set(Gauge::kDiskLiveBytes, static_cast<double>(now.live_bytes));
   metrics->Set(Gauge::kDiskOccupiedBytes, static_cast<double>(now.occupied_bytes));
   metrics->Set(Gauge::kDiskDegraded, now.degraded ? 1 : 0);
+}
+
+void AddTime(const engine::TimeTotals& seen, const engine::TimeTotals& now, Metrics* metrics) {
+  const auto add = [&](Nanos before, Nanos after, std::string_view use) {
+    metrics->Add(Counter::kEngineTime, Microseconds(after) - Microseconds(before), use);
+  };
+  add(seen.compute, now.compute, "compute");
+  add(seen.other, now.other, "other");
+  add(seen.transfers, now.transfers, "transfers");
+  add(seen.idle, now.idle, "idle");
+}
+
+void AddHost(const engine::TierStats& seen, const engine::TierStats& now, Metrics* metrics) {
+  metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_cached_bytes), "cached");
+  metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_moving_bytes), "moving");
+  metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_free_bytes), "free");
+  metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_overhead_bytes), "overhead");
+  metrics->Add(Counter::kHostTokensLoaded, now.host_loaded_tokens - seen.host_loaded_tokens);
+  metrics->Add(Counter::kHostStoredBytes, now.host_stored_bytes - seen.host_stored_bytes);
+  metrics->Add(Counter::kHostFound, now.host_found_cells - seen.host_found_cells);
+  metrics->Add(Counter::kHostEvicted, now.host_evicted_cells - seen.host_evicted_cells);
+  metrics->Add(Counter::kHostDropped, now.host_dropped_blocks - seen.host_dropped_blocks);
+}
+
+void AddSessions(const engine::SessionStats& seen, const engine::SessionStats& now, Metrics* metrics) {
+  metrics->Set(Gauge::kSessions, static_cast<double>(now.hot), "hot");
+  metrics->Set(Gauge::kSessions, static_cast<double>(now.warm), "warm");
+  metrics->Set(Gauge::kSessions, static_cast<double>(now.cold), "cold");
+  metrics->Set(Gauge::kSessionsPinned, static_cast<double>(now.pinned));
+  metrics->Add(Counter::kSessionsBegun, now.begun - seen.begun);
+  metrics->Add(Counter::kSessionsEnded, now.ended - seen.ended, "ended");
+  metrics->Add(Counter::kSessionsEnded, now.forgotten - seen.forgotten, "forgotten");
+  metrics->Add(Counter::kSessionsRefused, now.refused - seen.refused);
+  metrics->Add(Counter::kSessionMoves, now.suspended - seen.suspended, "suspended");
+  metrics->Add(Counter::kSessionMoves, now.resumed - seen.resumed, "resumed");
+  metrics->Add(Counter::kSessionTokens, now.history_tokens - seen.history_tokens, "history");
+  metrics->Add(Counter::kSessionTokens, now.extended_tokens - seen.extended_tokens, "extended");
+  metrics->Add(Counter::kSessionCommandsFailed, now.failed_commands - seen.failed_commands);
 }
 
 }  // namespace
@@ -69,6 +110,9 @@ void AddKvMetrics(const engine::EngineStats& seen, const engine::EngineStats& st
   metrics->Set(Gauge::kKvSharedBytes, static_cast<double>(stats.ledger.shared_bytes));
   AddThrash(seen, stats, metrics);
   AddTiers(seen.tiers, stats.tiers, metrics);
+  AddHost(seen.tiers, stats.tiers, metrics);
+  AddTime(seen.time, stats.time, metrics);
+  AddSessions(seen.sessions, stats.sessions, metrics);
 }
 
 }  // namespace cachalot::server

@@ -1,6 +1,6 @@
 // AddKvMetrics brings into the metrics what the engine counted about the KV: which prompt tokens were found and why
 // others were not, what other caches would have had, how long blocks stay, what the pool's bytes are used for,
-// and how much is waited for KV and computed again.
+// how much is waited for KV and computed again, and what became of sessions.
 // Threads:   I/O thread.
 // Ownership: none.
 // Invariant: the class "salt" is counted as "new": whoever reads the metrics must not learn what other tenants have.

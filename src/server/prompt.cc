@@ -126,6 +126,25 @@ PrefixScope ScopeOf(const PrepareContext& context, const ApiRequest& request, st
   return scope;
 }
 
+// The session that head or body name.
+std::optional<ApiError> SettleSession(const PrepareContext& context, ApiRequest* request) {
+  SessionFields& session = request->session;
+  if (!context.session.empty()) {
+    if (auto problem = SessionIdProblem(context.session)) return InvalidField("X-Cachalot-Session", *problem);
+    if (!session.id.empty() && session.id != context.session) {
+      return InvalidField("kv.session", fmt::format("is {}, but the header X-Cachalot-Session says {}",
+                                                    Excerpt(session.id), Excerpt(context.session)));
+    }
+    session.id = context.session;
+  }
+  if (session.id.empty()) {
+    if (session.ttl_seconds > 0) return InvalidField("kv.session_ttl", "is given, but no session is named");
+  } else if (request->prompts.size() > 1) {
+    return InvalidField("prompt", fmt::format("has {} prompts; a session has one", request->prompts.size()));
+  }
+  return std::nullopt;
+}
+
 // The logprobs of long prompts, many prompts or many copies of one would fill the memory.
 std::optional<ApiError> CheckEcho(const PreparedRequest& prepared) {
   const ApiRequest& request = prepared.api;
@@ -182,6 +201,7 @@ ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, Endpoin
 ApiResult<PreparedRequest> PrepareRequest(const PrepareContext& context, ApiResult<ApiRequest> parsed) {
   if (auto* error = std::get_if<ApiError>(&parsed)) return std::move(*error);
   PreparedRequest out{.api = std::get<ApiRequest>(std::move(parsed)), .tenant = context.tenant};
+  if (auto error = SettleSession(context, &out.api)) return *error;
   const ApiRequest& request = out.api;
   const text::Tokenizer& tokenizer = *context.model.tokenizer;
   const uint32_t vocabulary = tokenizer.vocabulary_size();

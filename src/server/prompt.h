@@ -49,6 +49,7 @@ struct PrepareContext {
   TenantId tenant;
   Load caps;                                        // of one request
   const PublicPrefixes* public_prefixes = nullptr;  // null: none
+  std::string session;                              // that the request's head names; empty: none
 };
 
 // 404 model_not_found.

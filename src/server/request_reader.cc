@@ -61,6 +61,7 @@ Method MethodOf(http::verb verb) {
     case http::verb::get: return Method::kGet;
     case http::verb::head: return Method::kHead;
     case http::verb::post: return Method::kPost;
+    case http::verb::delete_: return Method::kDelete;
     case http::verb::options: return Method::kOptions;
     default: return Method::kOther;
   }
@@ -153,6 +154,7 @@ RequestReader::Event RequestReader::AfterHead() {
   request_.target = std::string(head.target());
   request_.authorization = text(http::field::authorization);
   request_.cors_headers = text(http::field::access_control_request_headers);
+  request_.session = std::string(head["X-Cachalot-Session"]);
   request_.has_length = parser_->chunked() || parser_->content_length().has_value();
   if (head.count(http::field::transfer_encoding) > 0 && !parser_->chunked()) {
     return Fail(501, "unsupported Transfer-Encoding; only chunked is understood");

@@ -27,9 +27,10 @@ void ReadKvObject(FieldReader& reader, const Json& object, RetentionHints* hints
   if (object.AsObject() == nullptr) return reader.WrongType("kv", "object", object);
   FieldReader kv(object, "kv");
   for (const auto& [key, value] : *object.AsObject()) {
-    constexpr std::array<std::string_view, 4> kKnown = {"priority", "ttl", "pin", "scrub"};
+    constexpr std::array<std::string_view, 8> kKnown = {"priority", "ttl",         "pin",     "scrub",
+                                                        "session",  "session_ttl", "returns", "returns_in"};
     if (std::ranges::find(kKnown, key) != kKnown.end()) continue;
-    kv.Fail(kv.PathOf(Excerpt(key)), "is not known; expected priority, ttl, pin or scrub");
+    kv.Fail(kv.PathOf(Excerpt(key)), fmt::format("is not known; expected {}", fmt::join(kKnown, ", ")));
   }
   ReadPriority(kv, hints);
   int64_t ttl = 0, pin = 0;

@@ -26,7 +26,7 @@ std::vector<std::string> Problems(const ServerOptions& options) {
   CheckRange(&problems, "stream-buffer", options.stream_buffer, 4096, uint64_t{1} << 30);
   CheckRange(&problems, "header-timeout", options.header_timeout, 1, kDaySeconds);
   CheckRange(&problems, "body-timeout", options.body_timeout, 1, kDaySeconds);
-  CheckRange(&problems, "idle-timeout", options.idle_timeout, 1, kDaySeconds);
+  CheckRange(&problems, "keep-alive", options.keep_alive, 1, kDaySeconds);
   CheckRange(&problems, "write-timeout", options.write_timeout, 1, kDaySeconds);
   CheckRange(&problems, "heartbeat", options.heartbeat, 1, kDaySeconds);
   CheckRange(&problems, "drain-timeout", options.drain_timeout, 0, kDaySeconds);

@@ -25,7 +25,7 @@ struct ServerOptions {
   uint64_t stream_buffer = uint64_t{1} << 20;
   uint32_t header_timeout = 10;
   uint32_t body_timeout = 60;
-  uint32_t idle_timeout = 75;
+  uint32_t keep_alive = 75;
   uint32_t write_timeout = 30;
   uint32_t heartbeat = 15;
   uint32_t drain_timeout = 60;
@@ -45,7 +45,7 @@ struct ServerOptions {
     f("stream-buffer", stream_buffer, "Bytes that wait for a client that reads too slowly; past it, it is dropped.");
     f("header-timeout", header_timeout, "Seconds that a client has to send the head of a request.");
     f("body-timeout", body_timeout, "Seconds that a client has to send the body of a request.");
-    f("idle-timeout", idle_timeout, "Seconds for which a connection without a request stays open.");
+    f("keep-alive", keep_alive, "Seconds for which a connection without a request stays open.");
     f("write-timeout", write_timeout, "Seconds after which a client that reads nothing is dropped.");
     f("heartbeat", heartbeat, "Seconds of silence after which a stream gets a comment line, to keep it open.");
     f("drain-timeout", drain_timeout, "Seconds that running requests have to finish when the server is stopped.");

@@ -27,6 +27,7 @@ class AlignedBytes {
     }
     return {memory_.get(), bytes};
   }
+  uint64_t capacity_bytes() const { return capacity_; }
 
  private:
   struct Free {

@@ -18,7 +18,7 @@ constexpr uint64_t kTrailerMagic = 0x31444e45'4c414343;  // "CCALEND1"
 
 constexpr uint64_t kSegmentHeaderBytes = 8 + 4 + 16 + 8 + 8;  // and its CRC
 constexpr uint64_t kRecordFixedBytes = 8 + 4 + 4 + 4 + 16 + 8 + 32 + 32 + 8 + 8;
-constexpr uint64_t kRecordBlockBytes = 32 + 4 * 4;
+constexpr uint64_t kRecordBlockBytes = 32 + 5 * 4;
 constexpr uint64_t kTrailerBytes = 8 + 4 + 4 + 16 + 8 + 8 + 4 + 4;
 
 uint64_t HeaderBytesOf(uint32_t blocks, uint32_t tokens) {
@@ -36,7 +36,7 @@ Status CheckMagic(FieldReader& in, uint64_t magic, std::string_view what) {
   if (version > kDiskFormatVersion) {
     return Invalid(fmt::format("{} of version {}; this program reads up to {}", what, version, kDiskFormatVersion));
   }
-  if (version != kDiskFormatVersion) return Corrupt(fmt::format("{} of version {}, which never was", what, version));
+  if (version != kDiskFormatVersion) return Corrupt(fmt::format("{} of version {}, not read any more", what, version));
   return OkStatus();
 }
 
@@ -51,7 +51,8 @@ Status CheckCrc(std::span<const std::byte> bytes, uint64_t end, std::string_view
 Status CheckRecord(const RecordHeader& record) {
   uint64_t tokens = 0;
   for (const RecordBlock& block : record.blocks) {
-    if (block.tokens == 0 || block.groups == 0 || block.bytes == 0) return Corrupt("record with an empty block");
+    if (block.tokens == 0 || block.groups == 0 || block.stored_bytes == 0) return Corrupt("record with an empty block");
+    if (block.stored_bytes > block.bytes) return Corrupt("record with a block that grew when it was packed");
     tokens += block.tokens;
   }
   if (tokens != record.tokens.size()) return Corrupt("record whose blocks have other tokens than it lists");
@@ -67,7 +68,7 @@ uint64_t HeaderBytes(const RecordHeader& record) {
 
 uint64_t PayloadBytes(const RecordHeader& record) {
   uint64_t bytes = 0;
-  for (const RecordBlock& block : record.blocks) bytes += block.bytes;
+  for (const RecordBlock& block : record.blocks) bytes += block.stored_bytes;
   return bytes;
 }
 
@@ -116,6 +117,7 @@ std::vector<std::byte> EncodeRecordHeader(const RecordHeader& record) {
     w.U32(block.tokens);
     w.U32(block.groups);
     w.U32(block.bytes);
+    w.U32(block.stored_bytes);
     w.U32(block.crc);
   }
   for (const TokenId token : record.tokens) w.U32(token);
@@ -152,6 +154,7 @@ Result<RecordHeader> DecodeRecordHeader(std::span<const std::byte> bytes) {
     block.tokens = in.U32();
     block.groups = in.U32();
     block.bytes = in.U32();
+    block.stored_bytes = in.U32();
     block.crc = in.U32();
   }
   record.tokens.resize(tokens);

@@ -5,7 +5,7 @@
 // Cost:      linear; a decoder allocates no more than a small multiple of the bytes that it is given.
 //
 // Decoders fail with kInvalid for what is not ours to judge (another program's, a newer version's) and with kCorrupt
-// for what is ours and damaged.
+// for what is ours and damaged, or of a version that is not read any more: a cache is not worth converting.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 namespace cachalot::tier {
 
 inline constexpr uint64_t kDiskPage = 4096;
-inline constexpr uint32_t kDiskFormatVersion = 1;
+inline constexpr uint32_t kDiskFormatVersion = 2;
 inline constexpr uint32_t kMaxRecordBlocks = 1024;
 inline constexpr uint32_t kMaxRecordTokens = 65536;
 inline constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 32;
@@ -42,7 +42,8 @@ struct RecordBlock {
   uint32_t tokens = 0;
   uint32_t groups = 0;  // bits
   uint32_t bytes = 0;
-  uint32_t crc = 0;  // CRC-32C of its bytes
+  uint32_t stored_bytes = 0;  // fewer than `bytes` if it is packed (block_packer.h)
+  uint32_t crc = 0;           // CRC-32C of the stored bytes
   bool operator==(const RecordBlock&) const = default;
 };
 
@@ -61,6 +62,7 @@ struct RecordHeader {
 
 // Bytes of a header before padding; a record's header and payload are each padded to whole pages.
 uint64_t HeaderBytes(const RecordHeader& record);
+// As stored.
 uint64_t PayloadBytes(const RecordHeader& record);
 inline uint64_t RecordBytes(const RecordHeader& record) {
   return ToPages(HeaderBytes(record)) + ToPages(PayloadBytes(record));

@@ -17,7 +17,8 @@ RecordHeader SomeRecord(uint32_t blocks) {
   record.parent = run.parent;
   record.first_position = run.first_position;
   record.written_unix_seconds = -5;
-  for (const KvRunBlock& block : run.blocks) record.blocks.push_back({block.key, block.tokens, block.groups, 1024, 17});
+  for (const KvRunBlock& block : run.blocks)
+    record.blocks.push_back({block.key, block.tokens, block.groups, 1024, 1000, 17});
   record.tokens = run.tokens;
   return record;
 }
@@ -56,12 +57,14 @@ TEST(DiskFormat, NoFlippedBitAndNoCutOfAHeaderIsTaken) {
   }
 }
 
-TEST(DiskFormat, ANewerVersionIsNotOursToJudge) {
+TEST(DiskFormat, ANewerVersionIsNotOursToJudgeAndAnOlderOneIsGivenUp) {
   std::vector<std::byte> page = EncodeSegmentHeader({{1}, 2, 3});
-  page[8] = std::byte{2};
+  page[8] = std::byte{kDiskFormatVersion - 1};
+  EXPECT_EQ(DecodeSegmentHeader(page).status().code(), Code::kCorrupt);
+  page[8] = std::byte{kDiskFormatVersion + 1};
   const Status status = DecodeSegmentHeader(page).status();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_EQ(status.message(), "a segment of version 2; this program reads up to 1");
+  EXPECT_EQ(status.message(), "a segment of version 3; this program reads up to 2");
   page[0] = std::byte{'x'};
   EXPECT_EQ(DecodeSegmentHeader(page).status().message(), "not a segment of Cachalot's disk tier");
 }
@@ -123,7 +126,10 @@ TEST(DiskFormat, RecordsThatCannotBeAreRefusedThoughTheirChecksumsAgree) {
   record.blocks[0].groups = 0;
   EXPECT_EQ(DecodeRecordHeader(EncodeRecordHeader(record)).status().code(), Code::kCorrupt);
   record = SomeRecord(2);
-  record.blocks[0].bytes = record.blocks[1].bytes = UINT32_MAX;
+  for (RecordBlock& block : record.blocks) block.bytes = block.stored_bytes = UINT32_MAX;
+  EXPECT_EQ(DecodeRecordHeader(EncodeRecordHeader(record)).status().code(), Code::kCorrupt);
+  record = SomeRecord(2);
+  record.blocks[0].stored_bytes = record.blocks[0].bytes + 1;
   EXPECT_EQ(DecodeRecordHeader(EncodeRecordHeader(record)).status().code(), Code::kCorrupt);
 }
 

@@ -27,18 +27,21 @@ void DiskIndex::Kill(const Place& place) {
   Block& block = segment.blocks[place.block];
   block.live = false;
   --segment.live_blocks;
-  live_bytes_ -= block.facts.bytes;
+  live_bytes_ -= block.facts.stored_bytes;
 }
 
 void DiskIndex::AddRecord(uint64_t segment_id, const FooterRecord& record, bool live, uint64_t now) {
-  const MutexLock lock(changing_);
+  const MutexLock lock(mutex_);
   Segment& segment = segments_[segment_id];
   const auto record_index = static_cast<uint32_t>(segment.records.size());
   segment.records.push_back({record.offset, record.header.sequence, static_cast<uint32_t>(HeaderBytes(record.header)),
                              static_cast<uint32_t>(segment.blocks.size()), IdentityNumber(record.header.identity)});
+  uint32_t payload_offset = 0;
   for (const RecordBlock& block : record.header.blocks) {
     const Place place{segment_id, static_cast<uint32_t>(segment.blocks.size())};
-    segment.blocks.push_back({block.key, {block.tokens, block.groups, block.bytes}, record_index, now, false, false});
+    const DiskBlock facts{block.tokens, block.groups, block.bytes, block.stored_bytes};
+    segment.blocks.push_back({block.key, facts, record_index, payload_offset, now, false, false});
+    payload_offset += block.stored_bytes;
     ++physical_blocks_;
     if (!live) continue;
     const auto [at, added] = places_.try_emplace(block.key, place);
@@ -49,34 +52,38 @@ void DiskIndex::AddRecord(uint64_t segment_id, const FooterRecord& record, bool 
     }
     segment.blocks.back().live = true;
     ++segment.live_blocks;
-    live_bytes_ += block.bytes;
+    live_bytes_ += block.stored_bytes;
   }
 }
 
 std::optional<FoundBlock> DiskIndex::Find(const Digest& key) const {
-  const MutexLock lock(changing_);
+  const MutexLock lock(mutex_);
   const auto found = places_.find(key);
   if (found == places_.end()) return std::nullopt;
   const Record& record = RecordOf(found->second);
   const Block& block = segments_.at(found->second.segment).blocks[found->second.block];
   return FoundBlock{block.facts, PlaceOf(found->second.segment, record), found->second.block - record.first_block,
-                    identities_[record.identity]};
+                    block.payload_offset, identities_[record.identity]};
 }
 
-void DiskIndex::Drop(const Digest& key) {
-  const MutexLock lock(changing_);
-  const auto found = places_.find(key);
-  if (found == places_.end()) return;
+void DiskIndex::Drop(Places::iterator found) {
   Kill(found->second);
   places_.erase(found);
 }
 
+void DiskIndex::Drop(const Digest& key) {
+  const MutexLock lock(mutex_);
+  if (const auto found = places_.find(key); found != places_.end()) Drop(found);
+}
+
 void DiskIndex::DropBefore(const Digest& key, uint64_t sequence) {
+  const MutexLock lock(mutex_);
   const auto found = places_.find(key);
-  if (found != places_.end() && RecordOf(found->second).sequence < sequence) Drop(key);
+  if (found != places_.end() && RecordOf(found->second).sequence < sequence) Drop(found);
 }
 
 void DiskIndex::Touch(const Digest& key, uint64_t now) {
+  const MutexLock lock(mutex_);
   const auto found = places_.find(key);
   if (found == places_.end()) return;
   Block& block = segments_.at(found->second.segment).blocks[found->second.block];
@@ -84,13 +91,10 @@ void DiskIndex::Touch(const Digest& key, uint64_t now) {
   block.last_use = now;
 }
 
-uint64_t DiskIndex::DropSegment(uint64_t segment_id) {
-  const MutexLock lock(changing_);
-  const auto segment = segments_.find(segment_id);
-  if (segment == segments_.end()) return 0;
-  const uint64_t live = segment->second.live_blocks;
-  for (uint32_t i = 0; i < segment->second.blocks.size(); ++i) {
-    const Block& block = segment->second.blocks[i];
+uint64_t DiskIndex::DropBlocks(uint64_t segment_id, const Segment& segment) {
+  const uint64_t live = segment.live_blocks;
+  for (uint32_t i = 0; i < segment.blocks.size(); ++i) {
+    const Block& block = segment.blocks[i];
     if (!block.live) continue;
     places_.erase(block.key);
     Kill({segment_id, i});
@@ -98,31 +102,40 @@ uint64_t DiskIndex::DropSegment(uint64_t segment_id) {
   return live;
 }
 
+uint64_t DiskIndex::DropSegment(uint64_t segment_id) {
+  const MutexLock lock(mutex_);
+  const auto segment = segments_.find(segment_id);
+  return segment == segments_.end() ? 0 : DropBlocks(segment_id, segment->second);
+}
+
 void DiskIndex::ForgetSegment(uint64_t segment_id) {
-  DropSegment(segment_id);
+  const MutexLock lock(mutex_);
   const auto segment = segments_.find(segment_id);
   if (segment == segments_.end()) return;
-  const MutexLock lock(changing_);
+  DropBlocks(segment_id, segment->second);
   physical_blocks_ -= segment->second.blocks.size();
   segments_.erase(segment);
 }
 
 uint64_t DiskIndex::LiveBlocksOf(uint64_t segment_id) const {
+  const MutexLock lock(mutex_);
   const auto segment = segments_.find(segment_id);
   return segment == segments_.end() ? 0 : segment->second.live_blocks;
 }
 
 double DiskIndex::ValueOf(uint64_t segment_id, uint64_t now, uint64_t turnover_bytes) const {
+  const MutexLock lock(mutex_);
   const auto segment = segments_.find(segment_id);
   double value = 0;
   if (segment == segments_.end()) return value;
   for (const Block& block : segment->second.blocks) {
-    if (block.live) value += tier::ValueOf({block.facts.bytes, block.last_use, block.read}, now, turnover_bytes);
+    if (block.live) value += tier::ValueOf({block.facts.stored_bytes, block.last_use, block.read}, now, turnover_bytes);
   }
   return value;
 }
 
 std::vector<BlocksOfRecord> DiskIndex::ReadBlocks(uint64_t segment_id) const {
+  const MutexLock lock(mutex_);
   std::vector<BlocksOfRecord> out;
   const auto segment = segments_.find(segment_id);
   if (segment == segments_.end()) return out;
@@ -138,6 +151,7 @@ std::vector<BlocksOfRecord> DiskIndex::ReadBlocks(uint64_t segment_id) const {
 }
 
 void DiskIndex::ForEachLive(FunctionRef<void(uint64_t, const Digest&, const DiskBlock&)> call) const {
+  const MutexLock lock(mutex_);
   for (const auto& [id, segment] : segments_) {
     for (const Block& block : segment.blocks) {
       if (block.live) call(id, identities_[segment.records[block.record].identity], block.facts);
@@ -146,12 +160,29 @@ void DiskIndex::ForEachLive(FunctionRef<void(uint64_t, const Digest&, const Disk
 }
 
 void DiskIndex::ForEachKey(FunctionRef<void(const Digest&, uint64_t)> call) const {
+  const MutexLock lock(mutex_);
   for (const auto& [id, segment] : segments_) {
     for (const Block& block : segment.blocks) call(block.key, segment.records[block.record].sequence);
   }
 }
 
+uint64_t DiskIndex::live_blocks() const {
+  const MutexLock lock(mutex_);
+  return places_.size();
+}
+
+uint64_t DiskIndex::live_bytes() const {
+  const MutexLock lock(mutex_);
+  return live_bytes_;
+}
+
+uint64_t DiskIndex::physical_blocks() const {
+  const MutexLock lock(mutex_);
+  return physical_blocks_;
+}
+
 uint64_t DiskIndex::MemoryBytes() const {
+  const MutexLock lock(mutex_);
   constexpr uint64_t kNodeBytes = 32;  // links, hash and the allocator's own, per node
   uint64_t bytes = places_.bucket_count() * sizeof(void*) + identities_.capacity() * sizeof(Digest);
   bytes += places_.size() * (sizeof(Places::value_type) + kNodeBytes);

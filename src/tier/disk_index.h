@@ -1,5 +1,5 @@
 // DiskIndex knows where on disk each block is: key to segment, record and place within, and how much each is used.
-// Threads:   belongs to one, but for Find, which any may call.
+// Threads:   any; callbacks run under its lock.
 // Ownership: owns its entries; all is returned by value.
 // Invariant: of several records with one key the one of the highest sequence is found. What was dropped is not found
 //            again, but counts as physically there until its segment is forgotten.
@@ -34,6 +34,7 @@ struct DiskBlock {
   uint32_t tokens = 0;
   uint32_t groups = 0;  // bits
   uint32_t bytes = 0;
+  uint32_t stored_bytes = 0;  // what it takes in its file
   bool operator==(const DiskBlock&) const = default;
 };
 
@@ -48,7 +49,8 @@ struct RecordPlace {
 struct FoundBlock {
   DiskBlock block;
   RecordPlace record;
-  uint32_t index = 0;  // of the block in its record
+  uint32_t index = 0;           // of the block in its record
+  uint32_t payload_offset = 0;  // of its stored bytes in the record's
   Digest identity{};
 };
 
@@ -84,9 +86,9 @@ class DiskIndex {
   // Live or not.
   void ForEachKey(FunctionRef<void(const Digest& key, uint64_t sequence)> call) const;
 
-  uint64_t live_blocks() const { return places_.size(); }
-  uint64_t live_bytes() const { return live_bytes_; }
-  uint64_t physical_blocks() const { return physical_blocks_; }
+  uint64_t live_blocks() const;
+  uint64_t live_bytes() const;  // stored
+  uint64_t physical_blocks() const;
   // Of memory.
   uint64_t MemoryBytes() const;
 
@@ -95,6 +97,7 @@ class DiskIndex {
     Digest key;
     DiskBlock facts;
     uint32_t record;
+    uint32_t payload_offset;
     uint64_t last_use;
     bool live;
     bool read;
@@ -118,16 +121,18 @@ class DiskIndex {
   using Places = std::unordered_map<Digest, Place, DigestHash>;
 
   static RecordPlace PlaceOf(uint64_t segment, const Record& record);
-  uint32_t IdentityNumber(const Digest& identity);
-  const Record& RecordOf(const Place& place) const;
-  void Kill(const Place& place);
+  uint32_t IdentityNumber(const Digest& identity) CACHALOT_REQUIRES(mutex_);
+  const Record& RecordOf(const Place& place) const CACHALOT_REQUIRES(mutex_);
+  void Kill(const Place& place) CACHALOT_REQUIRES(mutex_);
+  void Drop(Places::iterator found) CACHALOT_REQUIRES(mutex_);
+  uint64_t DropBlocks(uint64_t segment_id, const Segment& segment) CACHALOT_REQUIRES(mutex_);
 
-  mutable Mutex changing_;  // what Find reads
-  std::map<uint64_t, Segment> segments_;
-  Places places_;  // of live blocks
-  std::vector<Digest> identities_;
-  uint64_t live_bytes_ = 0;
-  uint64_t physical_blocks_ = 0;
+  mutable Mutex mutex_;  // leaf lock: nothing else is acquired while it is held
+  std::map<uint64_t, Segment> segments_ CACHALOT_GUARDED_BY(mutex_);
+  Places places_ CACHALOT_GUARDED_BY(mutex_);  // of live blocks
+  std::vector<Digest> identities_ CACHALOT_GUARDED_BY(mutex_);
+  uint64_t live_bytes_ CACHALOT_GUARDED_BY(mutex_) = 0;
+  uint64_t physical_blocks_ CACHALOT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace cachalot::tier

@@ -13,7 +13,7 @@ FooterRecord RecordOf(uint64_t chain, uint64_t first, uint64_t count, uint64_t s
   FooterRecord record{sequence * kDiskPage, {}};
   record.header.sequence = sequence;
   record.header.identity = run.identity;
-  for (const KvRunBlock& block : run.blocks) record.header.blocks.push_back({block.key, 16, block.groups, 100, 0});
+  for (const KvRunBlock& block : run.blocks) record.header.blocks.push_back({block.key, 16, block.groups, 100, 100, 0});
   record.header.tokens = run.tokens;
   return record;
 }

@@ -54,12 +54,12 @@ void CountLive(const DiskIndex& index, FolderReport& report) {
   index.ForEachLive([&](uint64_t id, const Digest& identity, const DiskBlock& block) {
     SegmentReport& segment = *segments.at(fmt::format("{:016x}", id));
     ++segment.live_blocks;
-    segment.live_bytes += block.bytes;
+    segment.live_bytes += block.stored_bytes;
     IdentityReport& of_identity = identities[identity];
     of_identity.identity = identity;
     ++of_identity.blocks;
     of_identity.tokens += block.tokens;
-    of_identity.bytes += block.bytes;
+    of_identity.bytes += block.stored_bytes;
   });
   for (const auto& [identity, of_identity] : identities) report.identities.push_back(of_identity);
   std::ranges::stable_sort(report.identities, std::ranges::greater{}, &IdentityReport::bytes);

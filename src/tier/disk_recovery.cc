@@ -170,9 +170,9 @@ Result<std::vector<bool>> CheckPayload(const File& file, const FooterRecord& rec
   std::vector<bool> intact;
   uint64_t offset = record.offset + ToPages(HeaderBytes(record.header));
   for (const RecordBlock& block : record.header.blocks) {
-    CACHALOT_ASSIGN_OR_RETURN(const uint32_t crc, CrcInFile(file, offset, block.bytes));
+    CACHALOT_ASSIGN_OR_RETURN(const uint32_t crc, CrcInFile(file, offset, block.stored_bytes));
     intact.push_back(crc == block.crc);
-    offset += block.bytes;
+    offset += block.stored_bytes;
   }
   return intact;
 }

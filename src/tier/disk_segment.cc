@@ -23,6 +23,10 @@ Result<uint64_t> WriteFooterBytes(File& file, uint64_t data_bytes, std::span<con
 
 }  // namespace
 
+uint64_t SegmentBytesFor(const RecordHeader& record) {
+  return kDiskPage + RecordBytes(record) + FooterBytes(8 + HeaderBytes(record));
+}
+
 Result<uint64_t> WriteFooter(File& file, const SegmentUuid& uuid, uint64_t data_bytes,
                              std::span<const FooterRecord> records) {
   std::vector<std::byte> body;

@@ -19,6 +19,9 @@
 
 namespace cachalot::tier {
 
+// Room that a segment needs when it holds nothing but this record.
+uint64_t SegmentBytesFor(const RecordHeader& record);
+
 // Writes the footer at the end of `data_bytes` of records and cuts the file behind it. Not synced. The file's size.
 Result<uint64_t> WriteFooter(File& file, const SegmentUuid& uuid, uint64_t data_bytes,
                              std::span<const FooterRecord> records);

@@ -9,11 +9,6 @@
 namespace cachalot::tier {
 namespace {
 
-// Room that a segment needs when it holds nothing but this record.
-uint64_t SegmentBytesFor(const RecordHeader& record) {
-  return kDiskPage + RecordBytes(record) + FooterBytes(8 + HeaderBytes(record));
-}
-
 // Where a run stands while it is cut into records.
 struct Cut {
   size_t block = 0;
@@ -33,8 +28,8 @@ RecordHeader NextRecord(const KvRun& run, const Cut& cut, uint64_t slot_bytes, u
     tokens += block.tokens;
     const bool full = bytes > record_bytes || tokens > kMaxRecordTokens || record.blocks.size() == kMaxRecordBlocks;
     if (full && !record.blocks.empty()) break;
-    record.blocks.push_back(
-        {block.key, block.tokens, block.groups, static_cast<uint32_t>(BlockBytes(block, slot_bytes)), 0});
+    const auto block_bytes = static_cast<uint32_t>(BlockBytes(block, slot_bytes));
+    record.blocks.push_back({block.key, block.tokens, block.groups, block_bytes, block_bytes, 0});
     record.tokens.resize(tokens);
   }
   std::copy_n(run.tokens.begin() + static_cast<ptrdiff_t>(cut.token), record.tokens.size(), record.tokens.begin());
@@ -57,7 +52,8 @@ Status DiskTier::Put(const KvRun& run, std::span<const std::byte> bytes) {
   for (const KvRunBlock& block : run.blocks) {
     if (block.tokens > kMaxRecordTokens) return Invalid(fmt::format("block of {} tokens", block.tokens));
     RecordHeader alone;
-    alone.blocks = {{block.key, block.tokens, block.groups, static_cast<uint32_t>(BlockBytes(block, slot_bytes)), 0}};
+    const auto block_bytes = static_cast<uint32_t>(BlockBytes(block, slot_bytes));
+    alone.blocks = {{block.key, block.tokens, block.groups, block_bytes, block_bytes, 0}};
     alone.tokens.resize(block.tokens);
     if (SegmentBytesFor(alone) <= segment_bytes_) continue;
     return Invalid(
@@ -75,12 +71,14 @@ Status DiskTier::AppendRun(const KvRun& run, std::span<const std::byte> bytes, u
   const uint64_t record_bytes = std::min(options_.record_bytes, segment_bytes_ / 2);
   for (Cut cut; cut.block < run.blocks.size();) {
     RecordHeader record = NextRecord(run, cut, slot_bytes, record_bytes);
-    const std::span<const std::byte> payload = bytes.subspan(cut.byte, PayloadBytes(record));
-    cut = {cut.block + record.blocks.size(), cut.token + record.tokens.size(), cut.byte + payload.size()};
+    const std::span<const std::byte> raw = bytes.subspan(cut.byte, PayloadBytes(record));
+    cut = {cut.block + record.blocks.size(), cut.token + record.tokens.size(), cut.byte + raw.size()};
+    CACHALOT_ASSIGN_OR_RETURN(const std::span<const std::byte> payload, Packed(record, raw));
     CACHALOT_RETURN_IF_ERROR(OpenSegmentFor(record));
     CACHALOT_RETURN_IF_ERROR(AppendRecord(std::move(record), payload));
     ++stats_.put_records;
     stats_.put_bytes += payload.size();
+    stats_.raw_bytes += raw.size();
     CACHALOT_RETURN_IF_ERROR(PrepareRoom());
   }
   return OkStatus();
@@ -92,12 +90,18 @@ std::optional<DiskBlock> DiskTier::Find(const Digest& key) const {
   return found->block;
 }
 
+std::optional<DiskBlock> DiskTier::Find(const Digest& identity, const Digest& key) const {
+  const std::optional<FoundBlock> found = index_.Find(key);
+  if (!found || found->identity != identity) return std::nullopt;
+  return found->block;
+}
+
 std::vector<DiskBlock> DiskTier::Match(const Digest& identity, std::span<const Digest> keys) const {
   std::vector<DiskBlock> leading;
   for (const Digest& key : keys) {
-    const std::optional<FoundBlock> found = index_.Find(key);
-    if (!found || found->identity != identity) break;
-    leading.push_back(found->block);
+    const std::optional<DiskBlock> found = Find(identity, key);
+    if (!found) break;
+    leading.push_back(*found);
   }
   return leading;
 }
@@ -108,28 +112,30 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
   const auto find = [&](size_t i) -> std::optional<FoundBlock> {
     const KvRunBlock& wanted = run.blocks[i];
     const std::optional<FoundBlock> found = index_.Find(wanted.key);
-    const DiskBlock facts{wanted.tokens, wanted.groups, static_cast<uint32_t>(BlockBytes(wanted, slot_bytes))};
-    if (!found || found->block != facts) return std::nullopt;
-    return found;
+    const bool as_wanted = found && found->block.tokens == wanted.tokens && found->block.groups == wanted.groups &&
+                           found->block.bytes == BlockBytes(wanted, slot_bytes);
+    return as_wanted ? found : std::nullopt;
   };
   size_t token = 0;
   for (size_t i = 0, end = 0; i < run.blocks.size(); i = end) {
     const std::optional<FoundBlock> first = find(i);
     size_t tokens = 0;
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, stored_bytes = first ? first->block.stored_bytes : 0;
     do {
       tokens += run.blocks[end].tokens;
       bytes += BlockBytes(run.blocks[end], slot_bytes);
       ++end;
       const std::optional<FoundBlock> next = first && end < run.blocks.size() ? find(end) : std::nullopt;
       if (!next || !SameRecordNext(*first, *next, end - i)) break;
+      stored_bytes += next->block.stored_bytes;
     } while (true);
+    const std::span<ReadOutcome> of_part = std::span(outcomes).subspan(i, end - i);
     if (first) {
-      ReadPart({first->record, segments_.UuidOf(first->record.segment), first->index},
+      ReadPart({first->record, {}, first->index, first->payload_offset, stored_bytes},
                {run.identity, std::span(run.blocks).subspan(i, end - i), std::span(run.tokens).subspan(token, tokens)},
-               into.first(bytes), std::span(outcomes).subspan(i, end - i));
+               into.first(bytes), of_part);
     } else {
-      ++stats_.read_blocks[static_cast<size_t>(ReadOutcome::kMissing)];
+      NoteRead(of_part, 0, nullptr);
     }
     token += tokens;
     into = into.subspan(bytes);
@@ -137,23 +143,39 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
   return outcomes;
 }
 
-void DiskTier::ReadPart(const PartOfRecord& part, const ExpectedBlocks& expected, std::span<std::byte> into,
+std::unique_ptr<RecordReader> DiskTier::TakeReader() {
+  const MutexLock lock(reading_);
+  if (idle_readers_.empty()) return std::make_unique<RecordReader>();
+  std::unique_ptr<RecordReader> reader = std::move(idle_readers_.back());
+  idle_readers_.pop_back();
+  return reader;
+}
+
+void DiskTier::NoteRead(std::span<const ReadOutcome> outcomes, uint64_t bytes, std::unique_ptr<RecordReader> reader) {
+  const MutexLock lock(reading_);
+  for (const ReadOutcome outcome : outcomes) ++reads_.blocks[static_cast<size_t>(outcome)];
+  reads_.bytes += bytes;
+  if (reader != nullptr) idle_readers_.push_back(std::move(reader));
+}
+
+void DiskTier::ReadPart(PartOfRecord part, const ExpectedBlocks& expected, std::span<std::byte> into,
                         std::span<ReadOutcome> outcomes) {
-  const Result<std::shared_ptr<const File>> file = segments_.FileOf(part.record.segment);
-  if (file.ok()) {
-    std::ranges::copy(reader_.Read(**file, part, expected, into), outcomes.begin());
-  } else {
+  std::unique_ptr<RecordReader> reader = TakeReader();
+  const Result<SegmentFiles::Readable> segment = segments_.FileOf(part.record.segment);
+  if (segment.ok()) {
+    part.uuid = segment->uuid;
+    std::ranges::copy(reader->Read(*segment->file, part, expected, into), outcomes.begin());
+  } else if (segments_.Contains(part.record.segment)) {
     std::ranges::fill(outcomes, ReadOutcome::kUnreadable);
-  }
+  }  // else it was reclaimed since it was found
   for (size_t i = 0; i < outcomes.size(); ++i) {
-    ++stats_.read_blocks[static_cast<size_t>(outcomes[i])];
     if (outcomes[i] == ReadOutcome::kRead) {
       index_.Touch(expected.blocks[i].key, appended_bytes_);
     } else {
-      index_.Drop(expected.blocks[i].key);
+      index_.DropBefore(expected.blocks[i].key, part.record.sequence + 1);
     }
   }
-  stats_.read_bytes += into.size();
+  NoteRead(outcomes, into.size(), std::move(reader));
 }
 
 Status DiskTier::Erase(std::span<const Digest> keys) {
@@ -184,13 +206,19 @@ Status DiskTier::Seal() {
 
 DiskTierStats DiskTier::stats() const {
   DiskTierStats stats = stats_;
-  stats.segments = segments_.all().size();
+  stats.segments = segments_.count();
   stats.occupied_bytes = segments_.occupied_bytes();
   stats.live_blocks = index_.live_blocks();
   stats.live_bytes = index_.live_bytes();
   stats.index_bytes = index_.MemoryBytes();
   stats.deletions = deletions_.size();
+  stats.reads = reads();
   return stats;
+}
+
+DiskReads DiskTier::reads() const {
+  const MutexLock lock(reading_);
+  return reads_;
 }
 
 }  // namespace cachalot::tier

@@ -1,16 +1,19 @@
 // DiskTier keeps KV blocks in segment files of one folder: found again after a restart, verified on every read.
-// Threads:   belongs to the thread that does its I/O; every call may wait for the disk. Match and Find from any thread.
+// Threads:   writes, stats and health one at a time; Read, reads, Match and Find from any thread at any time. All but
+//            reads, Match and Find may wait for the disk.
 // Ownership: holds the folder against other processes; borrows file system and clock.
 // Invariant: a read gives the bytes that were put or says that it does not. What Erase returned OK for is never found
 //            again, whatever crashes. Files of the folder occupy at most `limit_bytes`, foreign ones included.
-// Cost:      Put: one copy and one write per record, and the room it needs: reclaiming removes whole files. Read: two
-//            reads per record. About 200 bytes of memory per block on disk.
+// Cost:      Put: one copy and one write per record, and the room it needs: reclaiming removes whole files. Read: one
+//            read per record, or two where it does not begin with the record's first block. About 200 bytes of memory
+//            per block on disk.
 //
 // It is a cache: any block may be gone at any time, by reclamation or by damage. Decisions what to put, and whether to
 // read or recompute, are the caller's.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,7 +27,9 @@
 #include "base/file_lock.h"
 #include "base/file_system.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "base/status.h"
+#include "tier/block_packer.h"
 #include "tier/deletion_log.h"
 #include "tier/disk_index.h"
 #include "tier/disk_read.h"
@@ -46,8 +51,14 @@ struct DiskTierOptions {
   uint32_t failures_until_degraded = 3;
   Nanos retry_after = std::chrono::seconds(10);  // between tries while degraded
   uint32_t open_files = 128;
+  uint32_t packed_element_bytes = 0;                  // of what blocks hold: they are packed; 0: as they are
   bool lock = true;                                   // against other processes; the folder must be on the real disk
   std::function<uint64_t()> entropy = SystemEntropy;  // for uuids
+};
+
+struct DiskReads {
+  std::array<uint64_t, kReadOutcomes> blocks{};  // by ReadOutcome
+  uint64_t bytes = 0;                            // unpacked
 };
 
 struct DiskTierStats {
@@ -69,11 +80,11 @@ struct DiskTierStats {
   uint64_t refused_puts = 0;
   uint64_t failed_writes = 0;
   uint64_t reclaimed_segments = 0;
-  uint64_t reclaimed_blocks = 0;                      // that were live
-  uint64_t kept_blocks = 0;                           // of reclaimed segments, appended again
-  uint64_t abandoned_blocks = 0;                      // written, then lost because syncing failed
-  std::array<uint64_t, kReadOutcomes> read_blocks{};  // by ReadOutcome
-  uint64_t read_bytes = 0;
+  uint64_t reclaimed_blocks = 0;  // that were live
+  uint64_t kept_blocks = 0;       // of reclaimed segments, appended again
+  uint64_t abandoned_blocks = 0;  // written, then lost because syncing failed
+  uint64_t raw_bytes = 0;         // of what was put, before it was packed
+  DiskReads reads;
 };
 
 // How the limit is divided: room for the deletion log, twice while it is written anew, and for segments.
@@ -93,6 +104,8 @@ class DiskTier {
   Status Put(const KvRun& run, std::span<const std::byte> bytes);
 
   std::optional<DiskBlock> Find(const Digest& key) const;
+  // The same if it was computed with `identity`.
+  std::optional<DiskBlock> Find(const Digest& identity, const Digest& key) const;
   // Leading blocks of a chain that are there, computed with `identity`.
   std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const;
   // Reads the blocks of `run` into `into`, which has their size, as in kv_run.h; each block's bytes are to be used only
@@ -114,6 +127,7 @@ class DiskTier {
   // OK, or why Put refuses for the time being.
   Status health() const { return health_.health(); }
   DiskTierStats stats() const;
+  DiskReads reads() const;
 
  private:
   DiskTier(FileSystem& files, const Clock& clock, DiskTierOptions options, LoadedDeletions deletions);
@@ -126,11 +140,14 @@ class DiskTier {
   uint64_t NextSequence() { return (uint64_t{opening_} << 32) | ++sequence_; }
   Status Written(Status outcome);
   Status AppendRun(const KvRun& run, std::span<const std::byte> bytes, uint64_t slot_bytes);
-  // Into the open segment. Requires that it fits.
+  // What is to be written of a record's blocks: valid until the next call. Sets their stored bytes and checksums.
+  Result<std::span<const std::byte>> Packed(RecordHeader& record, std::span<const std::byte> bytes);
+  // Into the open segment. Requires that it fits, and Packed.
   Status AppendRecord(RecordHeader record, std::span<const std::byte> payload);
 
   Status OpenSegmentFor(const RecordHeader& record);
-  Status CreateSegment();
+  // As large as may be and there is room for, and at least `least_bytes`.
+  Status CreateSegment(uint64_t least_bytes);
   // Once for each segment, when it holds the record for which it was made: room for the next, while there is a segment
   // to which read blocks can move.
   Status PrepareRoom();
@@ -146,7 +163,7 @@ class DiskTier {
   Status Reclaim(uint64_t segment, uint64_t& kept_bytes);
   void KeepReadBlocks(uint64_t segment, uint64_t& kept_bytes);
   // Bytes that were appended again: those of `blocks` blocks from `part` on, or none.
-  uint64_t KeepBlocks(const File& file, const PartOfRecord& part, const RecordHeader& record, uint32_t blocks,
+  uint64_t KeepBlocks(const File& file, PartOfRecord part, const RecordHeader& record, uint32_t blocks,
                       uint64_t kept_bytes);
   Status RemoveEmptySegments();
   Status RemoveAll();
@@ -155,8 +172,10 @@ class DiskTier {
   Status StoreDeletions();
   Status SyncAll();
 
-  void ReadPart(const PartOfRecord& part, const ExpectedBlocks& expected, std::span<std::byte> into,
+  void ReadPart(PartOfRecord part, const ExpectedBlocks& expected, std::span<std::byte> into,
                 std::span<ReadOutcome> outcomes);
+  std::unique_ptr<RecordReader> TakeReader();
+  void NoteRead(std::span<const ReadOutcome> outcomes, uint64_t bytes, std::unique_ptr<RecordReader> reader);
 
   FileSystem& files_;
   const Clock& clock_;
@@ -168,12 +187,16 @@ class DiskTier {
   const uint32_t opening_;
   DeletionLog deletions_;
   WriteHealth health_;
-  RecordReader reader_;
+  BlockPacker packer_;
+  std::vector<std::byte> packed_;
   std::unique_ptr<SegmentWriter> open_;
   bool room_prepared_ = false;  // for the segment after open_
   uint32_t sequence_ = 0;
-  uint64_t appended_bytes_ = 0;  // the time by which use is measured
-  DiskTierStats stats_;          // counts only
+  std::atomic<uint64_t> appended_bytes_{0};  // the time by which use is measured
+  DiskTierStats stats_;                      // counts only
+  mutable Mutex reading_;
+  std::vector<std::unique_ptr<RecordReader>> idle_readers_ CACHALOT_GUARDED_BY(reading_);
+  DiskReads reads_ CACHALOT_GUARDED_BY(reading_);
 };
 
 }  // namespace cachalot::tier

@@ -39,13 +39,6 @@ uint32_t LastOpening(const std::vector<std::string>& segment_names, const Loaded
   return last;
 }
 
-std::string FolderAbove(const std::string& folder) {
-  const size_t end = folder.find_last_not_of('/');
-  const size_t slash = folder.rfind('/', end);
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : folder.substr(0, slash);
-}
-
 }  // namespace
 
 uint64_t DeletionLogRoom(const DiskTierOptions& options) {
@@ -123,7 +116,7 @@ void DiskTier::NoteForeign(const std::string& name) {
 Status DiskTier::RecoverSegment(const std::string& name, bool deletions_known) {
   LoadedSegment segment = LoadSegment(files_, options_.folder, name);
   const uint64_t id = segment.header.first_sequence;
-  if (segment.state == SegmentState::kForeign || segments_.all().contains(id)) {
+  if (segment.state == SegmentState::kForeign || segments_.Contains(id)) {
     NoteForeign(name);
     return OkStatus();
   }

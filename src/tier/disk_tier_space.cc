@@ -25,16 +25,28 @@ uint64_t AtLeastZero(uint64_t wanted, uint64_t there) { return wanted - std::min
 
 }  // namespace
 
+Result<std::span<const std::byte>> DiskTier::Packed(RecordHeader& record, std::span<const std::byte> bytes) {
+  packed_.clear();
+  std::span<const std::byte> left = bytes;
+  for (RecordBlock& block : record.blocks) {
+    std::span<const std::byte> stored = left.first(block.bytes);
+    left = left.subspan(block.bytes);
+    if (options_.packed_element_bytes != 0) {
+      const size_t begin = packed_.size();
+      CACHALOT_RETURN_IF_ERROR(packer_.Append(stored, options_.packed_element_bytes, packed_).status());
+      stored = std::span(packed_).subspan(begin);
+    }
+    block.stored_bytes = static_cast<uint32_t>(stored.size());
+    block.crc = Crc32c(stored);
+  }
+  return options_.packed_element_bytes == 0 ? bytes : std::span<const std::byte>(packed_);
+}
+
 Status DiskTier::AppendRecord(RecordHeader record, std::span<const std::byte> payload) {
   CACHALOT_DCHECK(open_ != nullptr && open_->Fits(record));
   record.uuid = open_->header().uuid;
   record.sequence = NextSequence();
   record.written_unix_seconds = clock_.UnixSeconds();
-  uint64_t begin = 0;
-  for (RecordBlock& block : record.blocks) {
-    block.crc = Crc32c(payload.subspan(begin, block.bytes));
-    begin += block.bytes;
-  }
   const Result<uint64_t> offset = open_->Append(record, payload);
   const uint64_t bytes = RecordBytes(record);
   // Even if it failed it may be there after a crash: a deletion of its keys has to be remembered.
@@ -48,19 +60,26 @@ Status DiskTier::AppendRecord(RecordHeader record, std::span<const std::byte> pa
 Status DiskTier::OpenSegmentFor(const RecordHeader& record) {
   if (open_ != nullptr && open_->Fits(record)) return OkStatus();
   if (open_ != nullptr) CACHALOT_RETURN_IF_ERROR(SealOpen());
-  return CreateSegment();
+  return CreateSegment(SegmentBytesFor(record));
 }
 
-Status DiskTier::CreateSegment() {
-  CACHALOT_RETURN_IF_ERROR(MakeRoom(segment_bytes_, 0));
+Status DiskTier::CreateSegment(uint64_t least_bytes) {
+  uint64_t bytes = segment_bytes_;
+  if (const Status room = MakeRoom(bytes, 0); room.code() == Code::kOverloaded) {
+    // Others have filled the disk: what is left will do.
+    CACHALOT_ASSIGN_OR_RETURN(const uint64_t shortage, Shortage(bytes));
+    bytes = AtLeastZero(bytes, ToPages(shortage));
+    if (bytes < least_bytes) return room;
+  } else {
+    CACHALOT_RETURN_IF_ERROR(room);
+  }
   // What was removed must not come back beside the new one.
   CACHALOT_RETURN_IF_ERROR(SyncNames());
   const SegmentHeader header{DrawUuid(options_.entropy), NextSequence(), clock_.UnixSeconds()};
   const std::string name = SegmentName(header.first_sequence, /*sealed=*/false);
-  Result<std::unique_ptr<SegmentWriter>> created =
-      SegmentWriter::Create(files_, segments_.PathOf(name), header, segment_bytes_);
+  Result<std::unique_ptr<SegmentWriter>> created = SegmentWriter::Create(files_, segments_.PathOf(name), header, bytes);
   segments_.NoteNameChange();
-  segments_.Add(header.first_sequence, name, header.uuid, segment_bytes_);
+  segments_.Add(header.first_sequence, name, header.uuid, bytes);
   const Result<uint64_t> shortage = created.ok() ? Shortage(0) : created.status();
   if (!shortage.ok() || *shortage > 0) {
     // If it cannot be removed it stays as one without a live block, the first to go.
@@ -129,9 +148,9 @@ Status DiskTier::MakeRoom(uint64_t bytes, uint64_t kept_bytes) {
 
 Status DiskTier::ReclaimOne(uint64_t& kept_bytes) {
   std::vector<SegmentView> views;
-  for (const auto& [id, segment] : segments_.all()) {
+  for (const auto& [id, occupied_bytes] : segments_.all()) {
     if (open_ != nullptr && id == open_->header().first_sequence) continue;
-    views.push_back({id, segment.occupied_bytes, index_.ValueOf(id, appended_bytes_, options_.limit_bytes)});
+    views.push_back({id, occupied_bytes, index_.ValueOf(id, appended_bytes_, options_.limit_bytes)});
   }
   const std::optional<uint64_t> victim = LeastValuable(views);
   if (!victim) {
@@ -156,53 +175,63 @@ Status DiskTier::Reclaim(uint64_t segment, uint64_t& kept_bytes) {
 }
 
 void DiskTier::KeepReadBlocks(uint64_t segment, uint64_t& kept_bytes) {
+  RecordReader reader;
   for (const BlocksOfRecord& of_record : index_.ReadBlocks(segment)) {
-    const Result<std::shared_ptr<const File>> file = segments_.FileOf(segment);
-    if (!file.ok()) return;
-    const RecordReader::Header header = reader_.ReadHeader(**file, of_record.record, segments_.UuidOf(segment));
+    const Result<SegmentFiles::Readable> readable = segments_.FileOf(segment);
+    if (!readable.ok()) return;
+    const RecordReader::Header header = reader.ReadHeader(*readable->file, of_record.record, readable->uuid);
     if (header.outcome != ReadOutcome::kRead) continue;
     for (size_t i = 0, end = 0; i < of_record.blocks.size(); i = end) {
       for (end = i + 1; end < of_record.blocks.size(); ++end) {
         if (of_record.blocks[end] != of_record.blocks[end - 1] + 1) break;
       }
-      const PartOfRecord part{of_record.record, segments_.UuidOf(segment), of_record.blocks[i]};
-      kept_bytes -= KeepBlocks(**file, part, header.record, static_cast<uint32_t>(end - i), kept_bytes);
+      const PartOfRecord part{of_record.record, readable->uuid, of_record.blocks[i], 0, 0};
+      kept_bytes -= KeepBlocks(*readable->file, part, header.record, static_cast<uint32_t>(end - i), kept_bytes);
     }
   }
 }
 
-uint64_t DiskTier::KeepBlocks(const File& file, const PartOfRecord& part, const RecordHeader& record, uint32_t blocks,
+uint64_t DiskTier::KeepBlocks(const File& file, PartOfRecord part, const RecordHeader& record, uint32_t blocks,
                               uint64_t kept_bytes) {
   if (part.first_block + blocks > record.blocks.size()) return 0;
   RecordHeader copy;
   copy.identity = record.identity;
   copy.parent = part.first_block == 0 ? record.parent : record.blocks[part.first_block - 1].key;
   size_t token = 0, tokens = 0;
-  for (uint32_t i = 0; i < part.first_block; ++i) token += record.blocks[i].tokens;
+  for (const RecordBlock& block : std::span(record.blocks).first(part.first_block)) {
+    token += block.tokens;
+    part.payload_offset += block.stored_bytes;
+  }
   std::vector<KvRunBlock> expected;
+  uint64_t bytes = 0;
   for (const RecordBlock& block : std::span(record.blocks).subspan(part.first_block, blocks)) {
     copy.blocks.push_back(block);
     expected.push_back({block.key, block.tokens, block.groups});
     tokens += block.tokens;
+    bytes += block.bytes;
+    part.stored_bytes += block.stored_bytes;
   }
   copy.first_position = record.first_position + token;
   const std::span<const TokenId> of_blocks = std::span(record.tokens).subspan(token, tokens);
   copy.tokens.assign(of_blocks.begin(), of_blocks.end());
-  const uint64_t bytes = PayloadBytes(copy);
-  if (bytes > kept_bytes || !open_->Fits(copy)) return 0;
+  if (part.stored_bytes > kept_bytes || !open_->Fits(copy)) return 0;
 
   AlignedBytes staging;
-  const std::span<std::byte> payload = staging.Resize(bytes);
-  const std::vector<ReadOutcome> outcomes = reader_.Read(file, part, {copy.identity, expected, of_blocks}, payload);
+  const std::span<std::byte> raw = staging.Resize(bytes);
+  const std::vector<ReadOutcome> outcomes = RecordReader().Read(file, part, {copy.identity, expected, of_blocks}, raw);
   const bool good = std::ranges::all_of(outcomes, [](ReadOutcome o) { return o == ReadOutcome::kRead; });
-  if (!good || !AppendRecord(std::move(copy), payload).ok()) return 0;
+  if (!good) return 0;
+  const Result<std::span<const std::byte>> payload = Packed(copy, raw);
+  const uint64_t kept = PayloadBytes(copy);  // more than before if it was packed then and is not now
+  if (!payload.ok() || kept > kept_bytes || !open_->Fits(copy)) return 0;
+  if (!AppendRecord(std::move(copy), *payload).ok()) return 0;
   stats_.kept_blocks += blocks;
-  return bytes;
+  return kept;
 }
 
 Status DiskTier::RemoveEmptySegments() {
   std::vector<uint64_t> empty;
-  for (const auto& [id, segment] : segments_.all()) {
+  for (const auto& [id, occupied_bytes] : segments_.all()) {
     const bool is_open = open_ != nullptr && id == open_->header().first_sequence;
     if (!is_open && index_.LiveBlocksOf(id) == 0) empty.push_back(id);
   }
@@ -225,7 +254,7 @@ Status DiskTier::StoreDeletions() {
     CACHALOT_RETURN_IF_ERROR(SyncNames());
     PruneDeletions();
     if (deletions_.Fits()) break;
-    if (open_ != nullptr && segments_.all().size() == 1) {
+    if (open_ != nullptr && segments_.count() == 1) {
       AbandonOpen();
     } else {
       CACHALOT_RETURN_IF_ERROR(ReclaimOne(kept_bytes));
@@ -241,8 +270,7 @@ Status DiskTier::SyncAll() {
 }
 
 Status DiskTier::RemoveAll() {
-  while (!segments_.all().empty()) {
-    const uint64_t segment = segments_.all().begin()->first;
+  for (const auto& [segment, occupied_bytes] : segments_.all()) {
     index_.DropSegment(segment);
     CACHALOT_RETURN_IF_ERROR(segments_.Remove(segment));
   }

@@ -22,7 +22,7 @@ void ExpectThere(DiskRig& rig, const ChainShape& shape, uint64_t chain, uint64_t
 }
 
 uint64_t Counted(const DiskRig& rig, ReadOutcome outcome) {
-  return rig.tier->stats().read_blocks[static_cast<size_t>(outcome)];
+  return rig.tier->reads().blocks[static_cast<size_t>(outcome)];
 }
 
 TEST(DiskTier, GivesBackWhatWasPut) {
@@ -31,7 +31,7 @@ TEST(DiskTier, GivesBackWhatWasPut) {
     DiskRig rig;
     ASSERT_TRUE(rig.Open().ok());
     ASSERT_TRUE(rig.Put(shape, 1, 0, 10).ok());
-    EXPECT_EQ(rig.tier->Find(TestKey(shape, 1, 3)), (DiskBlock{16, 0b101, 2 * slot_bytes}));
+    EXPECT_EQ(rig.tier->Find(TestKey(shape, 1, 3)), (DiskBlock{16, 0b101, 2 * slot_bytes, 2 * slot_bytes}));
     const KvRun run = TestRun(shape, 1, 2, 6);
     AlignedBytes memory;
     for (const uint64_t shift : {0, 8}) {  // with and without a copy
@@ -40,6 +40,51 @@ TEST(DiskTier, GivesBackWhatWasPut) {
       EXPECT_TRUE(std::ranges::equal(into, TestBytes(run, shape)));
     }
   }
+}
+
+TEST(DiskTier, BlocksArePackedWhereThatMakesThemSmaller) {
+  for (const uint32_t element_bytes : {1u, 2u, 4u}) {
+    for (const uint32_t slot_bytes : {1u, 100u, 1024u, 4096u, 4099u}) {
+      const ChainShape shape{.slot_bytes = slot_bytes, .groups = 0b101};
+      DiskRig rig;
+      rig.options.packed_element_bytes = element_bytes;
+      ASSERT_TRUE(rig.Open().ok());
+      ASSERT_TRUE(rig.Put(shape, 1, 0, 20).ok());
+      const DiskTierStats stats = rig.tier->stats();
+      EXPECT_EQ(stats.raw_bytes, 40 * slot_bytes);
+      EXPECT_LE(stats.put_bytes, slot_bytes < 1000 ? stats.raw_bytes : stats.raw_bytes * 9 / 10);
+      EXPECT_EQ(stats.live_bytes, stats.put_bytes);
+      ASSERT_TRUE(rig.Crash(Unsynced::kKept).ok());
+      EXPECT_EQ(rig.tier->stats().live_bytes, stats.put_bytes);
+      const KvRun run = TestRun(shape, 1, 3, 11);
+      std::vector<std::byte> into(22 * slot_bytes);
+      EXPECT_EQ(rig.tier->Read(run, into).value(), std::vector<ReadOutcome>(11, ReadOutcome::kRead));
+      EXPECT_EQ(into, TestBytes(run, shape));
+    }
+  }
+}
+
+TEST(DiskTier, AReadTakesItsBytesOffTheDiskOnce) {
+  const ChainShape shape{.slot_bytes = 2 * kDiskPage};
+  DiskRig rig;
+  ASSERT_TRUE(rig.Open().ok());
+  ASSERT_TRUE(rig.Put(shape, 1, 0, 4).ok());
+  const KvRun run = TestRun(shape, 1, 0, 4);
+  AlignedBytes memory;
+  const uint64_t before = rig.files->counts().bytes_read;
+  ASSERT_TRUE(rig.tier->Read(run, memory.Resize(8 * kDiskPage)).ok());
+  EXPECT_EQ(rig.files->counts().bytes_read - before, 9 * kDiskPage) << "the record's header and four blocks";
+}
+
+TEST(DiskTier, WhereLittleRoomIsLeftASegmentIsSmaller) {
+  DiskRig rig;
+  ASSERT_TRUE(rig.Open().ok());
+  rig.files->SetTotalBytes(rig.Occupied() + (100 << 10));  // segments have 256 KiB
+  ASSERT_TRUE(rig.Put(kShape, 1, 0, 10).ok());
+  EXPECT_LE(rig.tier->stats().occupied_bytes, 100u << 10);
+  ExpectThere(rig, kShape, 1, 9);
+  ASSERT_TRUE(rig.Crash(Unsynced::kKept).ok());
+  ExpectThere(rig, kShape, 1, 9);
 }
 
 TEST(DiskTier, ARunOfSeveralRecordsIsReadAsOne) {
@@ -437,14 +482,14 @@ TEST(DiskTier, AFolderOfANewerVersionIsRefused) {
   const std::string path = fmt::format("{}/{}", kTestFolder, kDeletionFile);
   std::vector<std::byte> bytes = rig.files->Contents(path);
   for (const size_t page : {size_t{0}, size_t{kDiskPage}}) {
-    bytes[page + 8] = std::byte{2};
+    bytes[page + 8] = std::byte{kDiskFormatVersion + 1};
     const uint32_t crc = Crc32c(std::span(bytes).subspan(page, kDiskPage - 4));
     for (size_t i = 0; i < 4; ++i) bytes[page + kDiskPage - 4 + i] = static_cast<std::byte>(crc >> (8 * i));
   }
   rig.files->SetContents(path, bytes);
   const Status status = rig.Open();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_NE(status.message().find("it is of version 2; this program reads up to 1"), std::string::npos)
+  EXPECT_NE(status.message().find("it is of version 3; this program reads up to 2"), std::string::npos)
       << status.message();
 }
 

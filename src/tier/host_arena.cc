@@ -34,7 +34,7 @@ std::string Place(std::span<std::byte> bytes, const HostClaim& claim, const Numa
   if (topology.nodes.size() < 2) return "one memory node";
   std::vector<uint32_t> near = claim.near_nodes;
   if (near.empty()) near = NodesOf(topology, AffinityCpus());
-  const NumaPlan plan = PlanNuma(topology, bytes.size(), near, kMostOfAvailable);
+  const NumaPlan plan = PlanNuma(topology, bytes.size(), near, claim.most_share);
   for (const NumaShare& share : plan.shares) {
     const int error = PreferNode(bytes.data() + share.offset, share.bytes, share.node);
     if (error == 0) continue;
@@ -55,11 +55,11 @@ Status Pin(std::span<std::byte> bytes) {
 
 Status CheckClaim(const HostClaim& claim, const MemoryInfo& memory) {
   if (claim.bytes == 0) return Invalid("host memory: asked for 0 bytes");
-  const double most = static_cast<double>(memory.available_bytes) * kMostOfAvailable;
+  const double most = static_cast<double>(memory.available_bytes) * claim.most_share;
   if (static_cast<double>(claim.bytes) <= most) return OkStatus();
   return Unavailable(fmt::format("host memory: asked for {}, available {}{}, of which at most {} % are claimed",
                                  FormatBytes(claim.bytes), FormatBytes(memory.available_bytes),
-                                 memory.limited_by_cgroup ? " in this control group" : "", 100 * kMostOfAvailable));
+                                 memory.limited_by_cgroup ? " in this control group" : "", 100 * claim.most_share));
 }
 
 Status PinRefused(uint64_t bytes, uint64_t limit_bytes, int error) {

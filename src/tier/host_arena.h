@@ -18,11 +18,9 @@
 
 namespace cachalot::tier {
 
-// Of the memory that is available, at most this is claimed.
-inline constexpr double kMostOfAvailable = 0.8;
-
 struct HostClaim {
   uint64_t bytes = 0;
+  double most_share = 0.8;           // of the available memory, that is claimed at most
   bool pin = false;                  // locked in memory, as devices want it for copies
   std::vector<uint32_t> near_nodes;  // where the device is; none: where this process may run
 };

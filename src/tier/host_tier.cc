@@ -99,6 +99,7 @@ std::vector<HostVictim> HostTier::MakeRoom(uint32_t wanted) {
     if (!cell) break;
     table_.Erase(HashOf(At(*cell).key), *cell);
     SetState(*cell, State::kLeaving);
+    ++totals_.evicted;
     victims.push_back({At(*cell).key, Pin(*cell)});
   }
   return victims;
@@ -125,18 +126,34 @@ Result<HostReservation> HostTier::Reserve(std::span<const HostKey> keys) {
 std::optional<HostPin> HostTier::Find(const HostKey& key, HostUse use) {
   const std::optional<CellId> cell = Lookup(key);
   if (!cell) return std::nullopt;
-  if (use == HostUse::kRequest) eviction_->Touch(*cell);
+  if (use == HostUse::kRequest) {
+    eviction_->Touch(*cell);
+    ++totals_.found;
+  }
   return Pin(*cell);
+}
+
+uint32_t HostTier::GroupsOf(const Digest& key) const {
+  uint32_t groups = 0;
+  for (uint32_t group = 0; group < groups_; ++group) {
+    if (Lookup({key, group})) groups |= 1u << group;
+  }
+  return groups;
+}
+
+void HostTier::Erase(const HostKey& key) {
+  const std::optional<CellId> cell = Lookup(key);
+  if (!cell) return;
+  eviction_->Remove(*cell);
+  Unlist(*cell);
 }
 
 uint32_t HostTier::Erase(const Digest& key) {
   uint32_t found = 0;
   for (uint32_t group = 0; group < groups_; ++group) {
-    const std::optional<CellId> cell = Lookup({key, group});
-    if (!cell) continue;
+    if (!Lookup({key, group})) continue;
     ++found;
-    eviction_->Remove(*cell);
-    Unlist(*cell);
+    Erase(HostKey{key, group});
   }
   for (auto cell = reserved_.front(); cell; cell = reserved_.After(*cell)) {
     if (At(*cell).key.key == key) SetState(*cell, State::kRevoked);
@@ -195,6 +212,7 @@ void HostTier::Commit(CellId cell) {
   if (At(cell).state == State::kRevoked || Lookup(At(cell).key)) return GiveBack(cell);
   reserved_.Erase(cell);
   SetState(cell, State::kCached);
+  ++totals_.committed;
   table_.Insert(HashOf(At(cell).key), cell);
   eviction_->Insert(cell, NameOf(At(cell).key));
 }

@@ -110,6 +110,13 @@ struct HostLedger {
   }
 };
 
+// Since the start, in cells.
+struct HostCounts {
+  uint64_t committed = 0;
+  uint64_t found = 0;  // by requests
+  uint64_t evicted = 0;
+};
+
 struct HostTierOptions {
   uint64_t slot_bytes = 0;
   uint32_t groups = 1;  // layer groups: keys have smaller ones
@@ -136,14 +143,19 @@ class HostTier {
   std::vector<HostVictim> MakeRoom(uint32_t wanted);
   // One cell per key, all or none: kOverloaded, with needed and free, while too few are free.
   Result<HostReservation> Reserve(std::span<const HostKey> keys);
+  // Bit g: group g of the block is there. Nobody counts it as a use.
+  uint32_t GroupsOf(const Digest& key) const;
   // An empty optional is a miss.
   std::optional<HostPin> Find(const HostKey& key, HostUse use);
 
   // All groups of the block; returns how many were found.
   uint32_t Erase(const Digest& key);
+  // That cell, if it is there.
+  void Erase(const HostKey& key);
   void EraseAll();
 
   HostLedger ledger() const;
+  const HostCounts& counts() const { return totals_; }
   // One line per broken invariant; empty when all hold. O(cells).
   std::vector<std::string> Violations() const;
 
@@ -188,6 +200,7 @@ class HostTier {
   CellList reserved_;  // revoked ones too
   std::unique_ptr<CellEviction> eviction_;
   std::array<uint32_t, kStates> counts_{};
+  HostCounts totals_;
 };
 
 }  // namespace cachalot::tier

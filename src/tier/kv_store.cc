@@ -10,19 +10,40 @@ namespace {
 
 constexpr uint64_t kLeastStaging = uint64_t{16} << 20;
 constexpr uint64_t kStagedBlocks = 8;
+constexpr uint32_t kReads = 4;  // at once: one that is checked and handed on leaves the disk with enough to do
 constexpr Nanos kPatience = std::chrono::seconds(10);  // with a Clear
 
 }  // namespace
 
-// Does something with the disk tier, and brings along how that stood afterwards.
-class KvStore::Job final : public TransferJob {
+// Reads all of a run, or says why not. Several run at once.
+class KvStore::LoadJob final : public TransferJob {
  public:
-  using Work = std::function<Status(DiskTier&, std::span<std::byte>)>;
-  Job(DiskTier& disk, uint64_t bytes, Work work) : disk_(disk), bytes_(bytes), work_(std::move(work)) {}
+  LoadJob(DiskTier& disk, KvRun run, uint64_t bytes) : disk_(disk), run_(std::move(run)), bytes_(bytes) {}
 
   Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) override {
     if (stop) return Unavailable("nobody waits for it");
-    Status status = work_(disk_, staging.first(bytes_));
+    CACHALOT_ASSIGN_OR_RETURN(const std::vector<ReadOutcome> outcomes, disk_.Read(run_, staging.first(bytes_)));
+    for (const ReadOutcome outcome : outcomes) {
+      if (outcome != ReadOutcome::kRead) return Status(CodeOf(outcome), NameOf(outcome));
+    }
+    return OkStatus();
+  }
+
+ private:
+  DiskTier& disk_;
+  const KvRun run_;
+  const uint64_t bytes_;
+};
+
+// Changes the disk tier, and brings along how that stood afterwards. Only one runs at a time.
+class KvStore::ChangeJob final : public TransferJob {
+ public:
+  using Change = std::function<Status(DiskTier&, std::span<const std::byte>)>;
+  ChangeJob(DiskTier& disk, Change change) : disk_(disk), change_(std::move(change)) {}
+
+  Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) override {
+    if (stop) return Unavailable("nobody waits for it");
+    Status status = change_(disk_, staging);
     disk_stats_ = disk_.stats();
     health_ = disk_.health();
     return status;
@@ -35,30 +56,17 @@ class KvStore::Job final : public TransferJob {
 
  private:
   DiskTier& disk_;
-  const uint64_t bytes_;
-  const Work work_;
+  const Change change_;
   DiskTierStats disk_stats_;
   Status health_;
 };
 
-namespace {
-
-// All of the run, or why not.
-Status ReadWhole(DiskTier& disk, const KvRun& run, std::span<std::byte> bytes) {
-  CACHALOT_ASSIGN_OR_RETURN(const std::vector<ReadOutcome> outcomes, disk.Read(run, bytes));
-  for (const ReadOutcome outcome : outcomes) {
-    if (outcome != ReadOutcome::kRead) return Status(CodeOf(outcome), NameOf(outcome));
-  }
-  return OkStatus();
-}
-
-}  // namespace
-
-KvStore::KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock)
+KvStore::KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
+                 const TierRateTable& measured)
     : disk_(std::move(disk)),
       transfers_(std::move(transfers)),
       clock_(clock),
-      rates_(std::make_unique<cost::TierRates>()) {
+      rates_(std::make_unique<cost::TierRates>(measured)) {
   stats_.disk = disk_->stats();
   stats_.health = disk_->health();
 }
@@ -72,8 +80,8 @@ std::vector<uint32_t> KvStore::Match(const Digest& identity, std::span<const Dig
 }
 
 uint32_t KvStore::GroupsOf(const Digest& identity, const Digest& key) const {
-  const std::vector<DiskBlock> found = disk_->Match(identity, {&key, 1});
-  return found.empty() ? 0 : found.front().groups;
+  const std::optional<DiskBlock> found = disk_->Find(identity, key);
+  return found ? found->groups : 0;
 }
 
 Result<TransferId> KvStore::Submit(TransferRequest request) {
@@ -83,15 +91,13 @@ Result<TransferId> KvStore::Submit(TransferRequest request) {
 }
 
 Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
-  TransferRequest request{
-      .priority = TransferPriority::kPromotion,
-      .link = TierId::kDisk,
-      .direction = Direction::kUp,
-      .bytes = bytes,
-      .staging_bytes = bytes,
-      .deadline = deadline,
-      .job = std::make_unique<Job>(
-          *disk_, bytes, [run = std::move(run)](DiskTier& disk, auto into) { return ReadWhole(disk, run, into); })};
+  TransferRequest request{.priority = TransferPriority::kPromotion,
+                          .link = TierId::kDisk,
+                          .direction = Direction::kUp,
+                          .bytes = bytes,
+                          .staging_bytes = bytes,
+                          .deadline = deadline,
+                          .job = std::make_unique<LoadJob>(*disk_, std::move(run), bytes)};
   Result<TransferId> id = Submit(std::move(request));
   if (id.ok()) loading_.push_back({*id, bytes, loading_bytes_});
   if (id.ok()) loading_bytes_ += bytes;
@@ -110,12 +116,28 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
                           .direction = Direction::kDown,
                           .bytes = size,
                           .staging = std::move(bytes),
-                          .job = std::make_unique<Job>(*disk_, size, [run = std::move(run)](DiskTier& disk, auto from) {
+                          .job = std::make_unique<ChangeJob>(*disk_, [run = std::move(run)](DiskTier& disk, auto from) {
                             return disk.Put(run, from);
                           })};
   Result<TransferId> id = Submit(std::move(request));
   if (id.ok()) storing_.push_back(*id);
   return id;
+}
+
+Result<TransferId> KvStore::SubmitChange(std::function<Status(DiskTier&)> change) {
+  return Submit({.priority = TransferPriority::kWriteBack,
+                 .link = TierId::kDisk,
+                 .direction = Direction::kDown,
+                 .job = std::make_unique<ChangeJob>(
+                     *disk_, [change = std::move(change)](DiskTier& disk, auto) { return change(disk); })});
+}
+
+Result<TransferId> KvStore::Sync() {
+  return SubmitChange([](DiskTier& disk) { return disk.Flush(); });
+}
+
+Result<TransferId> KvStore::Erase(std::vector<Digest> keys) {
+  return SubmitChange([keys = std::move(keys)](DiskTier& disk) { return disk.Erase(keys); });
 }
 
 std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
@@ -126,7 +148,8 @@ std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
 
 KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
   --stats_.transfers;
-  if (completion.job != nullptr) static_cast<Job&>(*completion.job).Tell(&stats_);
+  if (const auto* change = dynamic_cast<ChangeJob*>(completion.job.get())) change->Tell(&stats_);
+  stats_.disk.reads = disk_->reads();
   Ended ended{.id = completion.id, .status = std::move(completion.status)};
   const auto loading = std::ranges::find(loading_, completion.id, &Loading::id);
   ended.load = loading != loading_.end();
@@ -134,7 +157,7 @@ KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
     EndLoad(*loading, completion, now, &ended);
     loading_.erase(loading);
   } else if (std::erase(storing_, completion.id) == 0) {
-    return ended;  // a Clear
+    return ended;  // another change
   } else if (completion.end == TransferEnd::kDone) {
     stats_.stored_bytes += completion.staging.bytes().size();
   } else if (completion.end != TransferEnd::kCancelled) {
@@ -143,12 +166,14 @@ KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
   return ended;
 }
 
-// What waits to be written must not come after; what is being written goes before, on the only thread that there is.
+// What waits to be written must not come after; what is being written goes before, since one goes down at a time.
 Status KvStore::Clear() {
   for (const TransferId id : std::vector(storing_)) transfers_->Cancel(id);
-  TransferRequest request{.link = TierId::kDisk,
-                          .deadline = clock_.Now() + kPatience,
-                          .job = std::make_unique<Job>(*disk_, 0, [](DiskTier& disk, auto) { return disk.Clear(); })};
+  TransferRequest request{
+      .link = TierId::kDisk,
+      .direction = Direction::kDown,
+      .deadline = clock_.Now() + kPatience,
+      .job = std::make_unique<ChangeJob>(*disk_, [](DiskTier& disk, auto) { return disk.Clear(); })};
   CACHALOT_ASSIGN_OR_RETURN(const TransferId id, Submit(std::move(request)));
   for (;; clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1))) {
     std::optional<Status> cleared;
@@ -187,9 +212,9 @@ Status KvStore::Close() {
 }
 
 Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, DiskTierOptions options,
-                                               uint64_t block_bytes) {
+                                               uint64_t block_bytes, const TierRateTable& measured) {
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskTier> disk, DiskTier::Open(files, clock, std::move(options)));
-  auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock);
+  auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock, measured);
   const auto notify = [listener = store->listener_.get()] {
     MutexLock lock(listener->mutex);
     if (listener->call) listener->call();
@@ -197,9 +222,11 @@ Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, 
   const uint64_t staging_bytes = std::max(kLeastStaging, kStagedBlocks * (block_bytes + kDiskPage));
   CACHALOT_ASSIGN_OR_RETURN(
       store->transfers_,
-      MakeTransferEngine(
-          store->staging_.Resize(staging_bytes),
-          {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}}, .threads = 1, .notify = notify}, clock));
+      MakeTransferEngine(store->staging_.Resize(staging_bytes),
+                         {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}, .running_jobs = {kReads, 1}},
+                          .threads = kReads + 1,
+                          .notify = notify},
+                         clock));
   return store;
 }
 

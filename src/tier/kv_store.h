@@ -48,11 +48,13 @@ class KvStore {
     Staging bytes;  // of a load that went well
   };
 
-  // A disk tier, staging memory for some blocks of at most `block_bytes`, and a transfer thread of its own.
+  // A disk tier, staging memory for some blocks of at most `block_bytes`, and transfer threads of its own.
+  // `measured`: what is known of its speed.
   static Result<std::unique_ptr<KvStore>> Open(FileSystem& files, Clock& clock, DiskTierOptions options,
-                                               uint64_t block_bytes);
-  // `transfers` runs one job at a time.
-  KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock);
+                                               uint64_t block_bytes, const TierRateTable& measured = {});
+  // `transfers` runs one job down at a time.
+  KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
+          const TierRateTable& measured = {});
   ~KvStore();
 
   // Groups of the leading blocks of a chain that are there.
@@ -70,6 +72,10 @@ class KvStore {
   // For the bytes of a run that is going to be stored; nothing while too much is under way.
   std::optional<Staging> TakeStaging(uint64_t bytes);
   Result<TransferId> Store(KvRun run, Staging bytes);
+  // What was stored before survives a crash once this has ended well.
+  Result<TransferId> Sync();
+  // These blocks are not found any more once this has ended well, also after a restart; whatever was stored before.
+  Result<TransferId> Erase(std::vector<Digest> keys);
   // Nothing is found any more, also after a restart. Waits for the disk; of loads under way nothing changes.
   Status Clear();
   // What ended since the last call.
@@ -82,6 +88,7 @@ class KvStore {
   // Bytes that would be read before a load that is started now.
   uint64_t queued_load_bytes() const { return loading_bytes_; }
   TierRate load_rate(Nanos now) const;
+  uint64_t staging_bytes() const { return staging_.capacity_bytes(); }
   // As of the last Poll.
   const KvStoreStats& stats() const { return stats_; }
 
@@ -89,7 +96,8 @@ class KvStore {
   Status Close();
 
  private:
-  class Job;
+  class LoadJob;
+  class ChangeJob;
   struct Loading {
     TransferId id;
     uint64_t bytes = 0;
@@ -97,6 +105,8 @@ class KvStore {
   };
 
   Result<TransferId> Submit(TransferRequest request);
+  // After all that was begun before.
+  Result<TransferId> SubmitChange(std::function<Status(DiskTier&)> change);
   Ended End(TransferCompletion& completion, Nanos now);
   void EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended);
 

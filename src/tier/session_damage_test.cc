@@ -48,7 +48,7 @@ class SessionDamage : public testing::TestWithParam<bool> {
       EXPECT_TRUE(journal.Sync().ok());
     }
     for (const char* id : {"0", "1"}) {
-      ASSERT_TRUE(journal.Put({{"gone", id}, {}, {1, 2, 3}, 0, 0, 0, false}).ok());
+      ASSERT_TRUE(journal.Put({{"gone", id}, {}, {}, {1, 2, 3}, 0, 0, 0, false}).ok());
       ASSERT_TRUE(journal.Sync().ok());
       ASSERT_TRUE(journal.Delete({"gone", id}).ok());
     }

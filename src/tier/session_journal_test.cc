@@ -254,13 +254,13 @@ TEST_F(Journal, AnotherVersionIsRefusedNotLost) {
   ASSERT_TRUE(journal_->Sync().ok());
   const std::string path = OnlyName("sessions-");
   std::vector<std::byte> bytes = EncodeSessionFileHeader({SessionFileKind::kLog, 1, 1, 0, {}});
-  bytes[8] = std::byte{2};
+  bytes[8] = std::byte{3};
   const uint32_t crc = Crc32c(std::span(bytes).first(60));
   for (size_t i = 0; i < 4; ++i) bytes[60 + i] = static_cast<std::byte>(crc >> (8 * i));
   disk_->SetContents(path, bytes);
   const Status status = SessionJournal::Open(*disk_, "j", options_).status();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_NE(status.message().find("version 2"), std::string::npos);
+  EXPECT_NE(status.message().find("version 3"), std::string::npos);
 }
 
 TEST_F(Journal, AFileBegunAgainVoidsWhatTheFailedOneHoldsOfIt) {

@@ -11,9 +11,9 @@ namespace cachalot::tier {
 namespace {
 
 constexpr std::array<uint8_t, 8> kFileMagic = {0xCA, 'C', 'H', 'S', 'E', 'S', 'S', 0x0A};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kHeaderCopyBytes = kSessionFileHeaderBytes / 2;
-constexpr size_t kFixedPayloadBytes = 5 * 8 + std::tuple_size_v<Digest> + 4 * 4;
+constexpr size_t kFixedPayloadBytes = 8 * 8 + std::tuple_size_v<Digest> + 4 * 4;
 constexpr uint64_t kPayloadBytes = kFixedPayloadBytes + 2 * kSessionNameBytes + kSessionTokens * sizeof(TokenId);
 
 void WriteName(FieldWriter& writer, const std::string& name) {
@@ -102,6 +102,9 @@ void AppendSessionRecord(const SessionChange& change, uint32_t seed, std::vector
   writer.U64(session.ttl_seconds);
   writer.U32(static_cast<uint32_t>(session.pinned));
   writer.Bytes(session.identity);
+  writer.U64(session.scope.salt.high);
+  writer.U64(session.scope.salt.low);
+  writer.U64(session.scope.public_tokens);
   WriteName(writer, session.key.owner);
   WriteName(writer, session.key.id);
   writer.U32(static_cast<uint32_t>(session.tokens.size()));
@@ -150,6 +153,9 @@ std::optional<SessionChange> DecodeSessionRecord(const SessionRecordHead& head, 
   session.ttl_seconds = reader.U64();
   session.pinned = reader.U32() != 0;
   session.identity = reader.Bytes<std::tuple_size_v<Digest>>();
+  session.scope.salt.high = reader.U64();
+  session.scope.salt.low = reader.U64();
+  session.scope.public_tokens = reader.U64();
   session.key.owner = ReadName(reader);
   session.key.id = ReadName(reader);
   const uint64_t tokens = reader.U32();

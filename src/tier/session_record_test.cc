@@ -20,6 +20,7 @@ SessionChange Example() {
   change.from_position = 4;
   change.session.key = {"owner", std::string("i\0d", 3)};
   change.session.identity.fill(0xAB);
+  change.session.scope = {{11, 12}, 13};
   change.session.tokens = {1, 0xFFFFFFFF, 0x00020003};
   change.session.created = 5;
   change.session.last_used = 6;
@@ -105,9 +106,9 @@ TEST(SessionFileHeader, SurvivesDamageOfEitherCopy) {
 
 // A change of the bytes on disk is a new version.
 TEST(SessionFormat, StaysAsItIs) {
-  EXPECT_EQ(HexOf(Sha256Of(Encoded(Example()))), "87fd1071c1b0684f2fff803606445edeb54d03a9bed0fc8d98da47541ef13d09");
+  EXPECT_EQ(HexOf(Sha256Of(Encoded(Example()))), "67769aed71401dba1a2e88f6c8644d8530d8c03e74759f361b0eb14cbf2c129e");
   EXPECT_EQ(HexOf(Sha256Of(EncodeSessionFileHeader(ExampleHeader()))),
-            "ac05784ff89b9e60e91eb9f035b440f30f177c5581c913e2a497ec50e24084ba");
+            "878819cbb8efeda9c461d35771bfc9eb8f60698b826a5fb81fe5b3f1a102c8c4");
 }
 
 }  // namespace

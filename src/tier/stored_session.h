@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/ids.h"
+#include "base/prefix_scope.h"
 
 namespace cachalot::tier {
 
@@ -24,6 +25,7 @@ struct SessionKey {
 struct StoredSession {
   SessionKey key;
   Digest identity{};            // what its KV was computed with
+  PrefixScope scope;            // who shares that
   std::vector<TokenId> tokens;  // its history
   uint64_t created = 0;         // wall time in seconds, as is last_used
   uint64_t last_used = 0;

@@ -139,11 +139,13 @@ class ThreadedTransferEngine final : public TransferEngine, private StagingHome 
 Result<std::unique_ptr<TransferEngine>> MakeTransferEngine(std::span<std::byte> staging, const TransferOptions& options,
                                                            const Clock& clock) {
   const auto& most = options.limits.in_flight_bytes;
-  if (options.threads == 0 || options.limits.waiting_jobs == 0 || std::ranges::find(most, 0u) != most.end()) {
+  const auto& jobs = options.limits.running_jobs;
+  if (options.threads == 0 || options.limits.waiting_jobs == 0 ||
+      std::min({most[0], most[1], uint64_t{jobs[0]}, uint64_t{jobs[1]}}) == 0) {
     return Invalid(
-        fmt::format("transfers: {} threads, {} jobs may wait, {} and {} bytes in flight up and down; "
-                    "expected at least one of each",
-                    options.threads, options.limits.waiting_jobs, most[0], most[1]));
+        fmt::format("transfers: {} threads, {} jobs may wait, {} and {} bytes in flight, {} and {} jobs run up and "
+                    "down; expected at least one of each",
+                    options.threads, options.limits.waiting_jobs, most[0], most[1], jobs[0], jobs[1]));
   }
   return std::unique_ptr<TransferEngine>(std::make_unique<ThreadedTransferEngine>(staging, options, clock));
 }

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -95,6 +96,7 @@ struct TransferMeters {
     return lanes[TierIndex(link)][static_cast<size_t>(direction)];
   }
   uint64_t in_flight_bytes(Direction direction) const;
+  uint32_t running_jobs(Direction direction) const;
   uint32_t waiting_jobs() const;
 };
 
@@ -124,6 +126,9 @@ class TransferEngine {
 struct TransferLimits {
   std::array<uint64_t, kDirectionNames.size()> in_flight_bytes{};  // by direction
   uint32_t waiting_jobs = 4096;
+  std::array<uint32_t, kDirectionNames.size()> running_jobs = {kAnyNumber, kAnyNumber};  // by direction
+
+  static constexpr uint32_t kAnyNumber = std::numeric_limits<uint32_t>::max();
 };
 
 struct TransferOptions {

@@ -24,6 +24,12 @@ uint64_t TransferMeters::in_flight_bytes(Direction direction) const {
   return bytes;
 }
 
+uint32_t TransferMeters::running_jobs(Direction direction) const {
+  uint32_t jobs = 0;
+  for (const auto& link : lanes) jobs += link[static_cast<size_t>(direction)].running_jobs;
+  return jobs;
+}
+
 uint32_t TransferMeters::waiting_jobs() const {
   uint32_t jobs = 0;
   for (const auto& link : lanes) {
@@ -137,8 +143,10 @@ void TransferQueue::Expire(Nanos now) {
 }
 
 TransferQueue::Lack TransferQueue::LackOf(const TransferRequest& request) const {
-  const uint64_t most = limits_.in_flight_bytes[static_cast<size_t>(request.direction)];
-  return {request.bytes > most - meters_.in_flight_bytes(request.direction),
+  const auto direction = static_cast<size_t>(request.direction);
+  const uint64_t most = limits_.in_flight_bytes[direction];
+  return {request.bytes > most - meters_.in_flight_bytes(request.direction) ||
+              meters_.running_jobs(request.direction) >= limits_.running_jobs[direction],
           request.staging_bytes > 0 && !staging_.Fits(request.staging_bytes)};
 }
 
@@ -293,6 +301,7 @@ std::vector<std::string> TransferQueue::Violations() const {
   }
   for (const Direction direction : {Direction::kUp, Direction::kDown}) {
     const auto i = static_cast<size_t>(direction);
+    if (meters_.running_jobs(direction) > limits_.running_jobs[i]) out.push_back("more jobs run than may");
     if (in_flight[i] == meters_.in_flight_bytes(direction) && in_flight[i] <= limits_.in_flight_bytes[i]) continue;
     out.push_back(fmt::format("direction {}: {} bytes in flight, counted {}, limit {}", i, in_flight[i],
                               meters_.in_flight_bytes(direction), limits_.in_flight_bytes[i]));

@@ -112,6 +112,28 @@ TEST(TransferQueue, WhatNeedsNothingOfWhatAnOverdueJobWaitsForGoesOn) {
   rig.End(TransferId(1));
 }
 
+TEST(TransferQueue, OnlySoManyJobsOfADirectionRunAndTheOtherGoesOn) {
+  Rig rig;
+  TransferQueue queue({{kInFlight, kInFlight}, 64, {TransferLimits::kAnyNumber, 1}}, rig.arena.bytes(), rig);
+  const auto submit = [&](Direction direction) {
+    TransferRequest request = Rig::Request(TransferPriority::kPromotion, 1);
+    request.direction = direction;
+    return queue.Submit(std::move(request), rig.now).value();
+  };
+  const TransferId first = submit(Direction::kDown), second = submit(Direction::kDown);
+  const TransferId up = submit(Direction::kUp);
+  EXPECT_EQ(queue.StartNext(rig.now)->id, first);
+  EXPECT_EQ(queue.StartNext(rig.now)->id, up);
+  EXPECT_FALSE(queue.StartNext(rig.now));
+  EXPECT_EQ(queue.Violations(), std::vector<std::string>());
+  queue.Cancel(first, rig.now);
+  EXPECT_FALSE(queue.StartNext(rig.now)) << "it still runs";
+  queue.Finish(first, OkStatus(), rig.now);
+  EXPECT_EQ(queue.StartNext(rig.now)->id, second);
+  for (const TransferId id : {up, second}) queue.Finish(id, OkStatus(), rig.now);
+  const TransferQueue::Posted dropped = queue.TakePosted();
+}
+
 TEST(TransferQueue, MetersCountTimeBytesAndWaits) {
   Rig rig;
   const TransferId first = rig.Submit(TransferPriority::kPromotion, 600);

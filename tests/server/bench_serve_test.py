@@ -1,4 +1,4 @@
-"""`cachalot bench serve` against a server. See live_server.py for the arguments; --url needs --cachalot too."""
+"""`cachalot bench serve` and `bench resume` against a server. See live_server.py for the arguments; --url needs --cachalot too."""
 
 import argparse
 import json
@@ -15,8 +15,8 @@ CACHALOT = PROGRAM.parse_known_args()[0].cachalot
 
 
 class BenchServe(ServerTestCase):
-    def bench(self, *flags, code=0):
-        command = [CACHALOT, "bench", "serve", "--url", live_server.SERVER.url, "--json", *flags]
+    def bench(self, *flags, code=0, kind="serve"):
+        command = [CACHALOT, "bench", kind, "--url", live_server.SERVER.url, "--json", *flags]
         run = subprocess.run(command, capture_output=True, text=True, timeout=600)
         self.assertEqual(run.returncode, code, run.stderr)
         return json.loads(run.stdout) if code == 0 else run.stderr
@@ -59,6 +59,16 @@ class BenchServe(ServerTestCase):
             report = self.bench("--trace", path, "--trace-block-tokens", "32", "--trace-speed", "10", "--ignore-eos")
         self.check(report, 4, 3)
         self.assertAlmostEqual(report["tokens"]["prompt"] / 4, 64, delta=40)
+
+    def test_conversations_come_back_hot(self):
+        report = self.bench("--rests", "hot", "--conversations", "2", "--prompt-tokens", "100", "--turn-tokens", "8",
+                            "--max-tokens", "4", kind="resume")
+        cold, hot = report["rests"]
+        self.assertEqual((cold["rest"], cold["count"], hot["rest"], hot["count"]), ("cold", 2, "hot", 2))
+        self.assertLess(cold["cached_tokens"], 32)
+        self.assertGreaterEqual(hot["cached_tokens"], 96)
+        self.assertEqual(hot["places"], {"hot": 2})
+        self.assertLessEqual(hot["ttft_ms"]["p50"], hot["ttft_ms"]["p99"])
 
     def test_refusals_are_counted(self):
         message = self.bench("--model", "nobody", code=1)

@@ -31,12 +31,12 @@ class Rig {
  public:
   explicit Rig(EngineOptions options = {}, exec::FakeOptions model = {}, uint32_t slots = 256,
                Device device = Device::kCpu, std::unique_ptr<kv::EvictionPolicy> policy = nullptr,
-               const ModelFacts& facts = {}, ManualClock* clock = nullptr)
+               const ModelFacts& facts = {}, ManualClock* clock = nullptr,
+               const exec::LinkSpec& link = {.bytes_per_second = 1e6})
       : clock_(clock == nullptr ? own_clock_ : *clock) {
     const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
-    auto memory = device == Device::kCpu
-                      ? exec::MakeCpuMemory(slot_bytes, slots)
-                      : exec::MakeSimLinkMemory(slot_bytes, slots, {.bytes_per_second = 1e6}, clock_);
+    auto memory = device == Device::kCpu ? exec::MakeCpuMemory(slot_bytes, slots)
+                                         : exec::MakeSimLinkMemory(slot_bytes, slots, link, clock_);
     memory_ = std::move(memory).value();
     executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_);
     engine_ = policy == nullptr
@@ -47,11 +47,16 @@ class Rig {
   StepOutput Step(StepInput input = {}) {
     clock_.Advance(Nanos(1000));
     input.now = clock_.Now();
+    input.unix_seconds = static_cast<uint64_t>(clock_.UnixSeconds());
     StepOutput out = engine_->Step(std::move(input));
     for (const TokenEvent& e : out.tokens) outputs[{e.id, e.choice}].push_back(e.token.token);
     for (const FinishEvent& e : out.finishes) {
       EXPECT_FALSE(finishes.contains({e.id, e.choice})) << "two endings of one choice";
       finishes.emplace(std::pair(e.id, e.choice), e);
+    }
+    for (const SessionAnswer& e : out.session_answers) {
+      EXPECT_FALSE(session_answers.contains(e.id)) << "two answers to one command";
+      session_answers.emplace(e.id, e);
     }
     const kv::KvSnapshot snapshot = engine_->Snapshot();
     const std::vector<std::string> problems = kv::Violations(snapshot);
@@ -70,6 +75,12 @@ class Rig {
     input.cancels.push_back(id);
     return Step(std::move(input));
   }
+  // Begins it; Step until it is answered.
+  StepOutput Command(SessionCommand command) {
+    StepInput input;
+    input.session_commands.push_back(std::move(command));
+    return Step(std::move(input));
+  }
   void Advance(Nanos time) { clock_.Advance(time); }
   void RunToEnd() {
     while (!engine_->idle()) Step();
@@ -85,6 +96,7 @@ class Rig {
 
   std::map<std::pair<RequestId, uint32_t>, std::vector<TokenId>> outputs;
   std::map<std::pair<RequestId, uint32_t>, FinishEvent> finishes;
+  std::map<SessionCommandId, SessionAnswer> session_answers;
 
  private:
   ManualClock own_clock_;

@@ -6,13 +6,17 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/testing/fault_file_system.h"
 #include "engine/testing/engine_rig.h"
 #include "tier/aligned_bytes.h"
+#include "tier/host_tier.h"
 #include "tier/kv_store.h"
+#include "tier/session_archive.h"
+#include "tier/session_store.h"
 #include "tier/testing/fake_transfer_engine.h"
 
 namespace cachalot::engine {
@@ -24,8 +28,14 @@ class TieredRig {
     exec::FakeOptions model;
     uint32_t slots = 256;
     Device device = Device::kCpu;
-    uint64_t disk_bytes = 16 << 20;
+    exec::LinkSpec link{.bytes_per_second = 1e6};
+    uint64_t disk_bytes = 16 << 20;  // 0: none
+    uint64_t host_bytes = 0;         // 0: none
+    uint32_t packed_element_bytes = 0;
+    bool session_store = false;
     tier::FakeTransferFaults faults;
+    uint32_t reads = 2;              // at once
+    std::optional<StepCurve> curve;  // what steps are thought to take
   };
 
   explicit TieredRig(Options options) : options_(std::move(options)) {
@@ -36,60 +46,128 @@ class TieredRig {
 
   Rig& rig() { return *rig_; }
   tier::KvStore& store() { return *store_; }
+  tier::HostTier& host() { return *host_; }
+  tier::SessionStore& session_store() { return *session_store_; }
   FaultFileSystem& files() { return *files_; }
+  ManualClock& clock() { return clock_; }
+  std::vector<std::string> Segments() const {  // paths
+    std::vector<std::string> paths;
+    for (const std::string& name : files_->List(kFolder).value()) {
+      if (name.ends_with(".seg") || name.ends_with(".open")) paths.push_back(std::string(kFolder) + "/" + name);
+    }
+    return paths;
+  }
+  // Bytes that all files of the folder occupy.
+  uint64_t Occupied() const {
+    uint64_t bytes = 0;
+    for (const std::string& name : files_->List(kFolder).value()) {
+      bytes += files_->Occupied(std::string(kFolder) + "/" + name).value();
+    }
+    return bytes;
+  }
 
   // Everything is written, and the next process begins with it.
   void Restart() {
     rig_->RunToEnd();
     rig_->WriteAll();
-    EXPECT_TRUE(store_->Close().ok());
+    if (store_ != nullptr) {
+      EXPECT_TRUE(store_->Close().ok());
+    }
     Crash(Unsynced::kLost);
   }
   // What runs is gone, and whatever a crash takes.
   void Crash(Unsynced unsynced, uint64_t seed = 0) {
     rig_.reset();
+    host_.reset();
     store_.reset();
+    session_store_.reset();
+    archive_.reset();
     files_ = files_->AfterCrash(unsynced, seed);
     Start();
   }
   // In every segment file.
   void FlipBits(uint64_t bit) {
-    const std::vector<std::string> names = files_->List(kFolder).value();
-    for (const std::string& name : names) {
-      const std::string path = std::string(kFolder) + "/" + name;
-      if (name.ends_with(".seg") || name.ends_with(".open"))
-        files_->FlipBit(path, bit % (8 * files_->Contents(path).size()));
-    }
+    for (const std::string& path : Segments()) files_->FlipBit(path, bit % (8 * files_->Contents(path).size()));
   }
 
  private:
   static constexpr const char* kFolder = "/disk";
 
   void Start() {
+    if (options_.disk_bytes > 0) OpenStore();
+    if (options_.session_store) OpenSessionStore();
+    if (options_.session_store) OpenArchive();
+    const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(options_.model).slot_bytes;
+    const auto groups = static_cast<uint32_t>(exec::FakeExecutor::LayoutFor(options_.model).groups.size());
+    if (options_.host_bytes > 0) {
+      auto made = tier::HostTier::Make(host_memory_.Resize(options_.host_bytes), {slot_bytes, groups});
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      host_ = std::move(made).value();
+    }
+    rig_ = std::make_unique<Rig>(options_.engine, options_.model, options_.slots, options_.device, nullptr,
+                                 ModelFacts{.identity = {1},
+                                            .step_curve = options_.curve,
+                                            .store = store_.get(),
+                                            .host = host_.get(),
+                                            .session_store = session_store_.get(),
+                                            .archive = archive_.get()},
+                                 &clock_, options_.link);
+  }
+
+  void OpenSessionStore() {
+    const tier::SessionStoreOptions options{
+        .folder = "/sessions", .lock = false, .entropy = [this] { return entropy_(); }};
+    auto opened = tier::SessionStore::Open(
+        *files_, clock_, options, [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
+          const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
+          return std::unique_ptr<tier::TransferEngine>(
+              new tier::FakeTransferEngine({}, transfers, options_.faults, clock_));
+        });
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    session_store_ = std::move(*opened);
+  }
+
+  void OpenArchive() {
+    const tier::SessionArchiveOptions options{
+        .folder = "/saved", .key_file = "/server.key", .entropy = [this] { return entropy_(); }};
+    auto opened = tier::SessionArchive::Open(
+        *files_, clock_, options, [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
+          const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
+          return std::unique_ptr<tier::TransferEngine>(
+              new tier::FakeTransferEngine({}, transfers, options_.faults, clock_));
+        });
+    ASSERT_TRUE(opened.ok()) << opened.status().message();
+    archive_ = std::move(*opened);
+  }
+
+  void OpenStore() {
     tier::DiskTierOptions disk;
     disk.folder = kFolder;
     disk.limit_bytes = options_.disk_bytes;
     disk.segment_bytes = 512 << 10;
+    disk.packed_element_bytes = options_.packed_element_bytes;
     disk.lock = false;
     disk.entropy = [this] { return entropy_(); };
     const std::span<std::byte> staging = staging_.Resize(1 << 20);
     auto opened = tier::DiskTier::Open(*files_, clock_, disk);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
-    const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1 << 20, 1 << 20}}, .threads = 1};
+    const tier::TransferOptions transfers{
+        .limits = {.in_flight_bytes = {1 << 20, 1 << 20}, .running_jobs = {options_.reads, 1}}, .threads = 3};
     store_ = std::make_unique<tier::KvStore>(
         std::move(*opened), std::make_unique<tier::FakeTransferEngine>(staging, transfers, options_.faults, clock_),
         clock_);
     ++options_.faults.seed;
-    rig_ = std::make_unique<Rig>(options_.engine, options_.model, options_.slots, options_.device, nullptr,
-                                 ModelFacts{.identity = {1}, .step_curve = {}, .store = store_.get()}, &clock_);
   }
 
   Options options_;
   ManualClock clock_{1'000'000};
   SplitMix64 entropy_{7};
-  tier::AlignedBytes staging_;
+  tier::AlignedBytes staging_, host_memory_;
   std::unique_ptr<FaultFileSystem> files_ = std::make_unique<FaultFileSystem>();
   std::unique_ptr<tier::KvStore> store_;
+  std::unique_ptr<tier::HostTier> host_;
+  std::unique_ptr<tier::SessionStore> session_store_;
+  std::unique_ptr<tier::SessionArchive> archive_;
   std::unique_ptr<Rig> rig_;
 };
 

@@ -25,8 +25,10 @@ struct Run {
   uint64_t length = 0;          // computed
   uint64_t prompt = 0;
   bool scrub = false;
-  uint64_t loading = 0;  // tokens
-  std::vector<LoadCell> cells;
+  // Of a load, 0 where there is none: it brings the tokens before load_end, from block load_low on.
+  uint64_t load_end = 0;
+  uint64_t load_low = 0;
+  std::vector<LoadCell> cells;  // not filled yet
 };
 
 // Tokens that were computed, and how many of them can be found again as long as nothing is evicted.
@@ -100,7 +102,7 @@ class Driver {
     } else if (dice < 26) {
       FreeOne();
     } else if (run_.loads && dice < 46) {
-      EndOneLoad();
+      for (uint64_t moves = 1 + random_.Below(8); moves > 0; --moves) MoveOneLoad();
     } else if (run_.hints && dice < 30) {
       holds_.size() < 2 ? HoldOne() : ReleaseOne();
     } else if (run_.hints && dice == 30 && random_.Below(4) == 0) {
@@ -195,33 +197,65 @@ class Driver {
   }
 
   void BeginLoad(Run& run) {
-    const uint64_t block_tokens = run_.geometry.block_tokens;
-    const uint64_t most = (run.tokens.size() - 1) / block_tokens * block_tokens;
-    if (run.length % block_tokens != 0 || most <= run.length) return;
-    const uint64_t tokens = block_tokens * (1 + random_.Below((most - run.length) / block_tokens));
-    run.cells = manager_.BeginLoad(run.id, {run.tokens.data() + run.length, tokens});
-    if (run.cells.empty()) {
-      ++report_.refusals;
-      return;
+    const uint64_t left = run.tokens.size() - 1 - run.length;
+    if (left == 0) return;
+    run.load_end = run.length + 1 + random_.Below(left);
+    run.load_low = BlocksFor(run.load_end, run_.geometry.block_tokens);
+    manager_.BeginLoad(run.id, run.load_end);
+  }
+
+  // Claims more of it, gives some of it up, fills a cell or, once both sides touch and all are filled, ends it.
+  void MoveOneLoad() {
+    std::vector<Run*> loading;
+    for (Run& run : runs_) {
+      if (run.load_end > 0) loading.push_back(&run);
     }
-    run.loading = tokens;
-    for (const LoadCell& cell : run.cells) {
-      std::fill_n(arena_.begin() + static_cast<ptrdiff_t>(cell.slot.value * block_tokens), block_tokens, 0);
+    if (loading.empty()) return;
+    Run& run = *loading[random_.Below(loading.size())];
+    const uint64_t block_tokens = run_.geometry.block_tokens, front = BlocksFor(run.length, run_.geometry.block_tokens);
+    const uint64_t low_token = std::min(run.load_low * block_tokens, run.load_end);
+    if (run.length == low_token && run.cells.empty()) return EndLoad(run, low_token);
+    const uint64_t dice = random_.Below(10);
+    if (dice < 5 && run.load_low > front) {
+      Claim(run, run.load_low - 1 - random_.Below(run.load_low - front));
+    } else if (dice == 5) {
+      run.load_low += random_.Below(BlocksFor(run.load_end, run_.geometry.block_tokens) - run.load_low + 1);
+      manager_.DropLoad(run.id, run.load_low);
+      std::erase_if(run.cells, [&](const LoadCell& cell) { return cell.block < run.load_low; });
+    } else {
+      while (!run.cells.empty() && random_.Below(6) > 0) Fill(run);
     }
   }
 
-  void EndOneLoad() {
-    const auto run = std::ranges::find_if(runs_, [](const Run& r) { return r.loading > 0; });
-    if (run == runs_.end()) return;
-    const uint64_t block_tokens = run_.geometry.block_tokens;
-    for (const LoadCell& cell : run->cells) {
-      for (uint64_t i = 0; i < block_tokens; ++i) {
-        arena_[cell.slot.value * block_tokens + i] = Mix(HashOf(*run, cell.block * block_tokens + i), cell.group);
-      }
+  void Claim(Run& run, uint64_t first) {
+    const std::optional<std::vector<LoadCell>> cells = manager_.ClaimLoad(run.id, first);
+    Scrub();
+    if (!cells) {
+      ++report_.refusals;
+      return;
     }
-    manager_.EndLoad(run->id);
-    report_.loaded_tokens += run->loading;
-    run->length += std::exchange(run->loading, 0);
+    run.load_low = first;
+    for (const LoadCell& cell : *cells) {
+      run.cells.push_back(cell);
+      if (run.scrub) secret_[cell.slot.value] = true;
+    }
+  }
+
+  void Fill(Run& run) {
+    const size_t at = random_.Below(run.cells.size());
+    const LoadCell cell = run.cells[at];
+    run.cells.erase(run.cells.begin() + static_cast<ptrdiff_t>(at));
+    const uint64_t block_tokens = run_.geometry.block_tokens, begin = cell.block * block_tokens;
+    for (uint64_t i = 0; i < std::min(block_tokens, run.load_end - begin); ++i) {
+      arena_[cell.slot.value * block_tokens + i] = Mix(HashOf(run, begin + i), cell.group);
+    }
+  }
+
+  void EndLoad(Run& run, uint64_t from) {
+    manager_.EndLoad(run.id, std::span(run.tokens).subspan(from, run.load_end - from));
+    report_.loaded_tokens += run.load_end - from;
+    report_.met += from > 0 && from < run.load_end;
+    run.length = std::exchange(run.load_end, 0);
   }
 
   void CheckAccount(const AttachedPrefix& attached, uint64_t prompt, bool room) {
@@ -269,7 +303,7 @@ class Driver {
 
   void ForkOne() {
     const size_t parent = random_.Below(runs_.size());
-    if (runs_[parent].length < runs_[parent].prompt || runs_[parent].loading > 0) return;
+    if (runs_[parent].length < runs_[parent].prompt || runs_[parent].load_end > 0) return;
     Run copy = runs_[parent];
     copy.id = manager_.Fork(copy.id);
     runs_.push_back(std::move(copy));
@@ -305,8 +339,10 @@ class Driver {
     uint64_t needed = 0;
     for (size_t i = 0; i < runs_.size(); ++i) {
       Run& run = runs_[i];
-      if (run.loading > 0 || random_.Below(3) == 0) continue;
-      const uint64_t left = run.tokens.size() - run.length;
+      if (random_.Below(3) == 0) continue;
+      const uint64_t low = std::min(run.load_low * run_.geometry.block_tokens, run.load_end);
+      const uint64_t left = (run.load_end > 0 ? low : run.tokens.size()) - run.length;
+      if (left == 0 && run.load_end > 0) continue;
       uint64_t rows = left == 0 ? 1 : 1 + random_.Below(left);
       if (run.length + rows > run_.max_tokens) continue;
       while (run.tokens.size() < run.length + rows) run.tokens.push_back(AnyToken());
@@ -369,7 +405,6 @@ class Driver {
 
   // What the next row sees.
   void CheckWords(const Run& run) {
-    if (run.loading > 0) return;  // there is none before it is there
     for (uint32_t group = 0; group < run_.geometry.windows.size(); ++group) {
       const uint64_t window = run_.geometry.windows[group];
       const uint64_t begin = window == 0 || run.length < window ? 0 : run.length - window + 1;
@@ -407,7 +442,7 @@ class Driver {
   // Those that the sequence may still read and that were not counted this time.
   uint64_t CountWords(const Run& run) {
     uint64_t words = 0;
-    const uint64_t length = run.length + run.loading;
+    const uint64_t length = run.length;
     for (uint32_t group = 0; group < run_.geometry.windows.size(); ++group) {
       const uint64_t window = run_.geometry.windows[group];
       const uint64_t first = window == 0 || length < window ? 0 : length - window + 1;
@@ -416,6 +451,9 @@ class Driver {
         if (word == nullptr) return words;
         words += std::exchange(counted_[static_cast<size_t>(word - arena_.data())], counts_) != counts_;
       }
+      const uint64_t seen = window == 0 || run.load_end < window ? 0 : run.load_end - window + 1;
+      const uint64_t from = std::max(seen, std::min(run.load_low * run_.geometry.block_tokens, run.load_end));
+      words += run.load_end - from;
     }
     return words;
   }

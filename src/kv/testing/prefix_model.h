@@ -39,6 +39,7 @@ struct PrefixModelReport {
   uint64_t scrubbed_slots = 0;
   uint64_t held_tokens = 0;
   uint64_t loaded_tokens = 0;
+  uint64_t met = 0;  // loads that ended above what was computed
   uint64_t refusals = 0;
   uint64_t rollbacks = 0;
   uint64_t watched_hits = 0;  // looks at a watch that had something

@@ -46,6 +46,7 @@ engine::Answer AnswerTo(const engine::Inquiry& inquiry) {
                              .limit = scored ? engine::HitLimit::kScored : engine::HitLimit::kLastToken});
   }
   answer.evicted_slots = 2;
+  answer.decisions = Json::Array{Json::Object{{"way", "load"}}};
   return answer;
 }
 
@@ -228,6 +229,7 @@ void FakeGenerator::AdvanceChoice(Running& running, uint32_t index, engine::Step
     finish.reason = engine::FinishReason::kLength;
   }
   finish.output_tokens = choice.made;
+  if (request.session) finish.session = options_.session;
   choice.open = false;
   out->finishes.push_back(std::move(finish));
 }

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,6 +26,7 @@ class FakeGenerator final : public Generator {
     bool automatic = true;  // steps follow each other while anything runs; else the test calls Step
     // Not kOk: the request ends with this error after its first token.
     Status error;
+    std::optional<engine::SessionReport> session;  // what requests that name one are told of it
   };
   // Answers with this text.
   static Options Saying(std::string text);

@@ -94,6 +94,7 @@ void DiskModel::Reopen() {
   const uint64_t kind = random_.Below(4);
   reclaimed_ = reclaimed_ || rig_.tier->stats().reclaimed_blocks > 0;
   rig_.files->Heal();
+  rig_.options.packed_element_bytes = random_.Below(2) == 0 ? 0 : 2;  // a folder may hold both
   if (kind == 0) {
     EXPECT_TRUE(rig_.Open().ok());
   } else {

@@ -31,7 +31,7 @@ Digest TestIdentity(uint64_t number);
 Digest TestKey(const ChainShape& shape, uint64_t chain, uint64_t block);
 // Blocks [first, first + count) of a chain.
 KvRun TestRun(const ChainShape& shape, uint64_t chain, uint64_t first, uint64_t count);
-// Of one block or of all. `version`: other bytes under the same key.
+// Of one block or of all: half of them can be packed. `version`: other bytes under the same key.
 std::vector<std::byte> TestBlockBytes(const Digest& key, uint64_t bytes, uint64_t version = 0);
 std::vector<std::byte> TestBytes(const KvRun& run, const ChainShape& shape, uint64_t version = 0);
 

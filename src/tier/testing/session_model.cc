@@ -23,6 +23,7 @@ StoredSession RandomSession(const SessionKey& key, SplitMix64& random) {
   StoredSession session;
   session.key = key;
   session.identity.fill(static_cast<uint8_t>(random()));
+  session.scope = {{random(), random()}, random.Below(100)};
   session.tokens = RandomTokens(random);
   session.created = random();
   session.last_used = random();

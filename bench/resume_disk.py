@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Measures how soon `cachalot serve` answers from KV on disk, beside the disk's own rate and computing again, in Markdown.
+
+    bench/resume_disk.py smollm2:6000 gemma3-270m:12000    # model:tokens of the prompt
+    bench/resume_disk.py --restarts 5 --flags "--disk-compression zstd" smollm2:6000
+
+For each model one server computes a prompt, answers it again from the pool, and ends; then fresh ones answer it from the
+folder that it left, with the page cache dropped (root only), and dd reads the folder's files as they do, directly and by
+1 MiB. Bytes are those that the server says it loaded; what its process really read is beside them. A decode step is that
+of the resident request: aimed at is 1.25 x bytes / dd's rate + one decode step. Needs nothing but Python and dd.
+"""
+
+import argparse
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ADMIN = {"Authorization": "Bearer admin"}
+MIB = 1 << 20
+
+
+class Server:
+    def __init__(self, options, model, folder):
+        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin",
+                   "--disk-path", str(folder), "--disk-size", "4GiB", *options.flags.split()]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if found := re.search(r"listening on (http://\S+)", line):
+                self.url = found.group(1)
+                return
+        sys.exit(f"{' '.join(command)} ended without listening")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.process.send_signal(signal.SIGKILL if kind else signal.SIGINT)
+        self.process.stdout.read()
+        self.process.wait(timeout=120)
+
+    def get(self, path, body=None):
+        request = urllib.request.Request(self.url + path, body, {**ADMIN, "Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=600) as response:
+                return json.load(response)
+        except urllib.error.HTTPError as error:
+            sys.exit(f"{path}: {error} {error.read().decode()[:500]}")
+
+    def read_bytes(self):
+        return int(re.search(r"^read_bytes: (\d+)", Path(f"/proc/{self.process.pid}/io").read_text(), re.MULTILINE)[1])
+
+    def ask(self, prompt):
+        """(seconds, answer, prompt tokens, cached tokens) of one token"""
+        begin = time.perf_counter()
+        body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 1}
+        answer = self.get("/v1/completions", json.dumps(body).encode())
+        seconds = time.perf_counter() - begin
+        usage = answer["usage"]
+        return seconds, answer["choices"], usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+
+
+def prompt_of(server, tokens):
+    """Text of about so many tokens."""
+    text = "\n".join(path.read_text() for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
+    per_token = 8000 / server.ask(text[:8000])[2]
+    return text[8000 : 8000 + int(tokens * per_token)]
+
+
+def drop_page_cache():
+    subprocess.run(["sync"], check=True)
+    Path("/proc/sys/vm/drop_caches").write_text("3")
+
+
+def dd_rate(folder):
+    """Bytes a second, of all segments."""
+    size = seconds = 0
+    for path in sorted(folder.glob("*.seg")):
+        begin = time.perf_counter()
+        subprocess.run(["dd", f"if={path}", "of=/dev/null", "bs=1M", "iflag=direct"], check=True, capture_output=True)
+        seconds += time.perf_counter() - begin
+        size += path.stat().st_size
+    return size / seconds
+
+
+def resume(options, model, folder, prompt):
+    """(seconds, answer, tokens cached, bytes loaded, bytes that the process read, dd's rate) after a restart"""
+    with Server(options, model, folder) as server:
+        server.ask("Once upon a time")
+        drop_page_cache()
+        rates = [dd_rate(folder)]
+        drop_page_cache()
+        before = server.read_bytes()
+        seconds, answer, _, cached = server.ask(prompt)
+        really_read = server.read_bytes() - before
+        server.ask("figures are those of the last step")
+        rates.append(dd_rate(folder))
+        return seconds, answer, cached, server.get("/v1/kv")["disk"]["loaded_bytes"], really_read, statistics.mean(rates)
+
+
+def measure(options, model, tokens):
+    with tempfile.TemporaryDirectory(dir=options.folder) as parent:
+        folder = Path(parent) / "kv"
+        with Server(options, model, folder) as server:
+            prompt = prompt_of(server, tokens)
+            computed, wanted, prompt_tokens, _ = server.ask(prompt)
+            resident = statistics.median(server.ask(prompt)[0] for _ in range(3))
+        rows = [resume(options, model, folder, prompt) for _ in range(options.restarts)]
+    print(f"\n### {model}: {prompt_tokens} tokens, of which {rows[0][2]} cached from {rows[0][3] / MIB:.0f} MiB\n")
+    print(f"computed {computed:.3f} s, resident {resident:.3f} s\n")
+    print("| from disk s | dd MB/s | bytes at that rate s | aim s | over aim | process read MiB | times sooner |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for seconds, answer, _, loaded, really_read, rate in rows:
+        if answer != wanted:
+            sys.exit(f"{model}: another answer from disk: {answer}, computed {wanted}")
+        ideal = loaded / rate
+        aim = 1.25 * ideal + resident
+        print(f"| {seconds:.3f} | {rate / 1e6:.0f} | {ideal:.3f} | {aim:.3f} | {seconds / aim:.2f} "
+              f"| {really_read / MIB:.1f} | {computed / seconds:.0f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=["smollm2:6000", "gemma3-270m:12000"])
+    parser.add_argument("--cachalot", default=str(ROOT / "build/release/cachalot"))
+    parser.add_argument("--restarts", type=int, default=3)
+    parser.add_argument("--flags", default="", help="further flags of cachalot serve, separated by spaces")
+    parser.add_argument("--folder", help="on the disk that is to be measured; default: the usual for temporary files")
+    options = parser.parse_args()
+    for model in options.models:
+        name, _, tokens = model.partition(":")
+        measure(options, name, int(tokens or 6000))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include "engine/testing/tiered_rig.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr uint64_t kHostBytes = 256 << 10;
+
+EngineOptions Options() { return {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}; }
+exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
+
+struct Case {
+  const char* name;
+  Device device;
+  exec::FakeOptions model;
+};
+
+class Host : public testing::TestWithParam<Case> {
+ protected:
+  // A link over which copying is sooner than computing, and host memory beyond the pool; no disk.
+  TieredRig::Options With() const {
+    return {.engine = Options(),
+            .model = GetParam().model,
+            .slots = 200,
+            .device = GetParam().device,
+            .link = {.bytes_per_second = 1e9, .latency = Nanos(200)},
+            .disk_bytes = 0,
+            .host_bytes = kHostBytes};
+  }
+
+  static uint32_t Ask(TieredRig& tiered, GenerateRequest request) {
+    tiered.rig().Arrive(request);
+    tiered.rig().RunToEnd();
+    const std::pair key(request.id, 0u);
+    EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
+    EXPECT_EQ(tiered.host().Violations(), std::vector<std::string>());
+    return tiered.rig().finishes.at(key).cached_tokens;
+  }
+  static EngineStats Settled(TieredRig& tiered) {
+    for (int i = 0; i < 100; ++i) tiered.rig().Step();
+    return tiered.rig().Step().stats;
+  }
+};
+
+TEST_P(Host, WhatTheHotPoolHasNoRoomForGoesThere) {
+  TieredRig tiered(With());
+  for (uint64_t i = 1; i <= 8; ++i) {
+    Ask(tiered, Request(i, Tokens(400, i), 8));
+    Settled(tiered);
+  }
+  const EngineStats stats = Settled(tiered);
+  EXPECT_GT(stats.tiers.host_stored_bytes, 0u);
+  EXPECT_GT(stats.tiers.host_cached_bytes, 0u);
+  EXPECT_EQ(stats.tiers.host_moving_bytes, 0u);
+  EXPECT_EQ(stats.tiers.host_cached_bytes + stats.tiers.host_free_bytes + stats.tiers.host_overhead_bytes,
+            stats.tiers.host_limit_bytes);
+}
+
+TEST_P(Host, WhatIsThereIsNotComputedAgain) {
+  TieredRig::Options options = With();
+  options.slots = 80;  // for one of them
+  TieredRig tiered(options);
+  for (uint64_t i = 1; i <= 8; ++i) {
+    Ask(tiered, Request(i, Tokens(410, i), 8));
+    Settled(tiered);
+  }
+  uint64_t cached = 0;
+  for (uint64_t i = 1; i <= 8; ++i) {
+    cached += Ask(tiered, Request(10 + i, Tokens(410, i), 8));
+    Settled(tiered);
+  }
+  if (GetParam().device == Device::kSimLink) return;  // what leaves when slots are needed at once is dropped there
+  EXPECT_GE(cached, 8 * 400u);
+  EXPECT_GE(Settled(tiered).tiers.host_loaded_tokens, 6 * 400u);
+}
+
+TEST_P(Host, WhatIsToBeGoneSomeDayDoesNotGoThere) {
+  TieredRig tiered(With());
+  for (uint64_t i = 1; i <= 8; ++i) {
+    GenerateRequest request = Request(i, Tokens(400, i), 8);
+    if (i % 3 == 0) request.retention.ttl = std::chrono::hours(1);
+    if (i % 3 == 1) request.retention.scrub = true;
+    if (i % 3 == 2) request.retention.priority = RetentionPriority::kLow;
+    Ask(tiered, request);
+    Settled(tiered);
+  }
+  EXPECT_GT(Settled(tiered).slots_evicted, 0u);
+  EXPECT_EQ(Settled(tiered).tiers.host_stored_bytes, 0u);
+}
+
+TEST_P(Host, ClearingLeavesNothingThere) {
+  for (int steps = 0; steps < 10; ++steps) {
+    TieredRig tiered(With());
+    for (uint64_t i = 1; i <= 6; ++i) Ask(tiered, Request(i, Tokens(400, i), 8));
+    for (int i = 0; i < steps; ++i) tiered.rig().Step();
+    StepInput input;
+    input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
+    EXPECT_TRUE(tiered.rig().Step(std::move(input)).answers.front().cleared.ok());
+    EXPECT_EQ(Settled(tiered).tiers.host_cached_bytes, 0u);
+  }
+}
+
+// What a request finds there is what it would compute, whatever goes down, comes up and is cancelled meanwhile.
+TEST_P(Host, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
+  uint64_t compared = 0, loaded = 0, verified = 0;
+  EngineStats stats;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SplitMix64 random(seed);
+    TieredRig::Options options = With();
+    options.slots = 160;
+    options.host_bytes = 48 << 10;
+    options.link.bytes_per_second = seed % 2 == 0 ? 1e9 : 3e7;
+    options.engine.admission = seed % 2 == 0 ? "expected" : "guaranteed";
+    options.engine.verify_hits = 0.1;
+    TieredRig tiered(options);
+    PromptMaker prompts(seed, 250);
+    std::map<RequestId, GenerateRequest> asked;
+    for (uint64_t step = 0, id = 0; step < 2500; ++step) {
+      StepInput input;
+      if (random.Below(6) == 0) {
+        GenerateRequest request = Request(++id, prompts.Next(), static_cast<uint32_t>(1 + random.Below(40)));
+        request.scope.salt.low = random.Below(2);
+        asked.emplace(request.id, request);
+        input.arrivals.push_back(std::move(request));
+      }
+      if (id > 0 && random.Below(30) == 0) input.cancels.push_back(RequestId(1 + random.Below(id)));
+      stats = tiered.rig().Step(std::move(input)).stats;
+      ASSERT_EQ(tiered.host().Violations(), std::vector<std::string>());
+    }
+    tiered.rig().RunToEnd();
+    for (const auto& [id, request] : asked) {
+      const auto finish = tiered.rig().finishes.find(std::pair(id, 0u));
+      if (finish == tiered.rig().finishes.end() || finish->second.reason != FinishReason::kLength) continue;
+      EXPECT_EQ(tiered.rig().outputs[std::pair(id, 0u)], Expected(tiered.rig().executor(), request, 0));
+      ++compared;
+    }
+    EXPECT_GT(stats.tiers.host_stored_bytes, 0u);
+    EXPECT_GT(stats.tiers.host_evicted_cells, 0u);
+    loaded += stats.tiers.host_loaded_tokens;
+    verified += stats.hits_verified;
+    const EngineStats settled = Settled(tiered);
+    EXPECT_EQ(settled.tiers.host_moving_bytes, 0u);
+    EXPECT_EQ(settled.in_use_slots(), 0u);
+  }
+  EXPECT_GT(compared, 500u);
+  EXPECT_GT(loaded, 0u);
+  EXPECT_GT(verified, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Host,
+                         testing::Values(Case{"Full", Device::kCpu, {}}, Case{"Sliding", Device::kCpu, Sliding()},
+                                         Case{"FullOverALink", Device::kSimLink, {}},
+                                         Case{"SlidingOverALink", Device::kSimLink, Sliding()}),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace cachalot::engine

@@ -1,0 +1,162 @@
+// KV that comes up before a request asks for it.
+#include "engine/prefetches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/engine_state.h"
+#include "kv/load_plan.h"
+#include "sched/promotion.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr Nanos kLongestWait = std::chrono::seconds(30);  // for room, after the client was to be back
+constexpr Nanos kMargin = std::chrono::milliseconds(200);
+constexpr double kSlack = 2;  // times what its load is thought to take: so much earlier it begins
+constexpr size_t kMostPrefetches = 4096;
+constexpr size_t kMostAhead = 64;  // of waiting requests, at a time
+
+}  // namespace
+
+// `due`: when its client is thought to be back; its load begins shortly before.
+PrefetchId Engine::State::BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due,
+                                        PrefetchFor whom) {
+  const PrefetchId id(++last_prefetch);
+  Prefetch prefetch{.id = id, .scope = scope, .give_up = due + kLongestWait, .whom = whom};
+  prefetch.tokens.assign(tokens.begin(), tokens.end());
+  if (!HasLowerTiers() || prefetches.size() >= kMostPrefetches) {
+    EndPrefetch(prefetch, false);
+    return id;
+  }
+  const uint64_t bytes = kv::SlotsHeld(kv.geometry(), tokens.size()) * memory.slot_bytes();
+  const TierId slowest = store != nullptr ? TierId::kDisk : TierId::kHost;
+  const Nanos ahead = kMargin + FromSeconds(std::min(kSlack * TransferSeconds(RateOf(slowest), bytes, 0), 600.0));
+  prefetch.start = std::max(now, due - std::min(due, ahead));
+  prefetches.push_back(std::move(prefetch));
+  return id;
+}
+
+void Engine::State::CancelPrefetch(PrefetchId id) {
+  const auto found = std::ranges::find(prefetches, id, &Prefetch::id);
+  if (found == prefetches.end()) return;
+  EndPrefetch(*found, false);
+  prefetches.erase(found);
+}
+
+std::vector<PrefetchEnd> Engine::State::TakeEndedPrefetches() { return std::exchange(ended_prefetches, {}); }
+
+// Begins those whose time has come, as far as there is room, and ends those that are done.
+void Engine::State::AdvancePrefetches() {
+  PrefetchAhead();
+  for (size_t i = 0; i < prefetches.size();) {
+    if (AdvancePrefetch(prefetches[i])) {
+      prefetches.erase(prefetches.begin() + static_cast<ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+// True: it is over. Nobody computes what does not come.
+bool Engine::State::AdvancePrefetch(Prefetch& prefetch) {
+  if (prefetch.loading == nullptr) return now >= prefetch.start && StartPrefetch(prefetch);
+  const bool whole = prefetch.loading->meeting.done();
+  if (!whole && now < prefetch.loading->front_at) return false;
+  if (whole) prefetch.loaded_tokens = EndLoad(*prefetch.loading);
+  EndPrefetch(prefetch, whole);
+  return true;
+}
+
+// True: it is over already.
+bool Engine::State::StartPrefetch(Prefetch& prefetch) {
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  const std::span<const TokenId> tokens = prefetch.tokens;
+  const kv::PrefixView resident = kv.Find(prefetch.scope, tokens, tokens.size());
+  if (resident.awaited > resident.tokens) return GiveUp(prefetch);  // somebody brings it up
+  const uint64_t whole = kv.FindWhole(prefetch.scope, tokens, tokens.size());
+  StoredBlocks stored = FindStored(prefetch.scope, tokens, whole / block_tokens);
+  if (stored.end <= resident.tokens || resident.tokens - whole >= block_tokens) {
+    EndPrefetch(prefetch, true);
+    return true;
+  }
+  const uint64_t full = (stored.keys.size() - stored.first) * full_part.windows.size() + resident.idle_full_slots;
+  const uint64_t windows = kv::SlotsHeld(sliding_part, stored.end);
+  Result<kv::SlotPromise> promise = budget.Promise(full + windows, kv.full_slots_in_use());
+  SurveyRunning();
+  prefetch.most_slots = full + 2 * windows;
+  if (!promise.ok() || !FitsBeside(prefetch.most_slots)) return GiveUp(prefetch);
+  prefetch.promise = std::move(promise).value();
+  prefetch.sequence = kv.Create(prefetch.scope);
+  kv.Attach(prefetch.sequence, tokens.first(stored.end), stored.end, true);
+  prefetch.promise.ShrinkTo(full + windows - resident.idle_full_slots);
+  prefetch.loading = MakeLoading(tokens.first(stored.end), std::move(stored));
+  prefetch.loading->front_at = Nanos::max();
+  if (!BeginLoad(*prefetch.loading, prefetch.sequence, windows)) {
+    prefetch.loading.reset();
+    kv.Free(std::exchange(prefetch.sequence, SequenceId(0)));
+    prefetch.promise.ShrinkTo(0);
+    return GiveUp(prefetch);
+  }
+  PumpLoad(*prefetch.loading, &prefetch.promise);
+  return false;
+}
+
+// It is tried again, for a while.
+bool Engine::State::GiveUp(Prefetch& prefetch) {
+  constexpr Nanos kRetry = std::chrono::milliseconds(20);
+  prefetch.start = now + kRetry;
+  if (now < prefetch.give_up) return false;
+  EndPrefetch(prefetch, false);
+  return true;
+}
+
+void Engine::State::EndPrefetch(Prefetch& prefetch, bool whole) {
+  if (prefetch.loading != nullptr) EndTransfers(*prefetch.loading);
+  if (prefetch.sequence.value != 0) kv.Free(std::exchange(prefetch.sequence, SequenceId(0)));
+  prefetch.promise.ShrinkTo(0);
+  admission_due = true;
+  totals.tiers.prefetched_tokens += prefetch.loaded_tokens;
+  if (prefetch.whom != PrefetchFor::kCommand) return;
+  const uint64_t tokens = kv.Find(prefetch.scope, prefetch.tokens, prefetch.tokens.size()).tokens;
+  ended_prefetches.push_back({prefetch.id, tokens, prefetch.loaded_tokens, whole});
+}
+
+// Of requests that wait, in the order of their arrival: those whose KV fits what nobody uses now.
+void Engine::State::PrefetchAhead() {
+  if (!HasLowerTiers() || waiting.empty()) return;
+  std::vector<uint64_t> queued;
+  for (const Request& request : waiting) {
+    if (queued.size() == kMostAhead) break;
+    queued.push_back(kv::SlotsHeld(kv.geometry(), request.asked.prompt.size()) * memory.slot_bytes());
+  }
+  const uint64_t room = kv.available_slots() * memory.slot_bytes();
+  const sched::LookAhead ahead = sched::LookAheadOf(queued, room, 0);
+  for (uint64_t i = 0; i < ahead.fetch; ++i) {
+    Request& request = waiting[i];
+    if (request.fetched_ahead || request.awaits) continue;
+    request.fetched_ahead = true;
+    const std::span<const TokenId> tokens = HistoryOf(request, request.first_open());
+    BeginPrefetch(request.asked.scope, tokens, now, PrefetchFor::kQueue);
+  }
+}
+
+// A client that said when it will be back finds its KV there.
+void Engine::State::PrefetchForReturn(const Request& request, const Choice& choice, uint64_t computed) {
+  const ReturnHint& hint = request.asked.returns;
+  if (!hint.returns || !hint.in || computed == 0) return;
+  constexpr Nanos kLongest = std::chrono::hours(24);
+  const Nanos due = now + std::clamp(*hint.in, Nanos(0), kLongest);
+  BeginPrefetch(request.asked.scope, HistoryOf(request, choice).first(computed), due, PrefetchFor::kQueue);
+}
+
+std::optional<Nanos> Engine::State::NextPrefetch() const {
+  std::optional<Nanos> due;
+  for (const Prefetch& prefetch : prefetches) {
+    if (prefetch.loading == nullptr) due = due ? std::min(*due, prefetch.start) : prefetch.start;
+  }
+  if (!ended_prefetches.empty()) due = now;
+  return due;
+}
+
+}  // namespace cachalot::engine

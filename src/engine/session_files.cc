@@ -1,0 +1,208 @@
+// Sessions that are saved by name, and restored: the KV in the pool, part by part, from slots to a file and back.
+#include <algorithm>
+#include <bit>
+
+#include "engine/engine_state.h"
+#include "kv/geometry.h"
+
+namespace cachalot::engine {
+
+void Engine::State::BeginSave(const std::string& file_name, SessionMove* move) {
+  if (archive == nullptr) return move->Fail(Invalid("no folder for saved sessions was given: --session-files"));
+  if (InUse(move->name)) return move->Fail(Invalid("a request of the session waits or runs"));
+  const Session& session = *sessions.Find(move->name);
+  if (session.record.identity != identity) return move->Fail(Invalid("the session is of another model"));
+  if (const Status named = tier::CheckArchiveName(file_name); !named.ok()) return move->Fail(named);
+  move->file_name = file_name;
+  move->prefetch = BeginPrefetch(session.record.scope, KvTokensOf(session), now, PrefetchFor::kCommand);
+}
+
+// What there is of its KV is hot now, as far as there was room.
+void Engine::State::StartSave(SessionMove* move) {
+  const Session& session = *sessions.Find(move->name);
+  const std::span<const TokenId> tokens = KvTokensOf(session);
+  SessionFile saved{.command = move->answer.id, .save = true};
+  saved.sequence = kv.Hold(session.record.scope, tokens, tokens.size());
+  if (budget.promised() + kv.full_slots_in_use() > budget.total()) {
+    kv.Free(saved.sequence);
+    return move->Fail(Overloaded("all of the KV pool is promised to requests"));
+  }
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  saved.blocks = kv.Length(saved.sequence) / block_tokens;
+  const uint64_t part_blocks = PartBlocks();
+  const Status begun = archive->BeginSave(
+      move->file_name, {.session = session.record,
+                        .slot_bytes = memory.slot_bytes(),
+                        .block_tokens = block_tokens,
+                        .blocks = static_cast<uint32_t>(saved.blocks),
+                        .parts = static_cast<uint32_t>((saved.blocks + part_blocks - 1) / part_blocks)});
+  if (!begun.ok()) {
+    kv.Free(saved.sequence);
+    return move->Fail(begun);
+  }
+  move->answer.moved_tokens = saved.blocks * block_tokens;
+  move->file = true;
+  file = std::move(saved);
+}
+
+void Engine::State::BeginRestore(const SessionCommand& command, SessionMove* move) {
+  if (archive == nullptr) return move->Fail(Invalid("no folder for saved sessions was given: --session-files"));
+  if (const Status named = CheckName(command.name); !named.ok()) return move->Fail(named);
+  if (sessions.Find(command.name) != nullptr) return move->Fail(Invalid("a session of this name exists already"));
+  if (const Status begun = archive->BeginRestore(command.other); !begun.ok()) return move->Fail(begun);
+  file = SessionFile{.command = move->answer.id, .salt = command.scope.salt};
+  move->file = true;
+}
+
+// Blocks of one part of a file.
+uint64_t Engine::State::PartBlocks() const {
+  const uint64_t block_bytes = memory.slot_bytes() * kv.geometry().windows.size();
+  return std::clamp<uint64_t>(tier::kArchivedKvBytes / block_bytes, 1, tier::kArchivedKvBlocks);
+}
+
+void Engine::State::PollFile() {
+  if (archive == nullptr) return;
+  std::optional<tier::SessionArchive::Ended> ended = archive->Poll();
+  if (!ended) return;
+  SessionMove& move =
+      *std::ranges::find_if(moves, [&](const SessionMove& m) { return m.file && m.answer.id == file->command; });
+  Status status = ended->status;
+  if (status.ok()) {
+    move.answer.moved_bytes = std::max(move.answer.moved_bytes, ended->file_bytes);
+    status = file->save ? SaveOn() : RestoreOn(*ended, &move);
+  }
+  if (!status.ok() || !archive->under_way()) EndFile(status, &move);
+}
+
+// The next part, or the end.
+Status Engine::State::SaveOn() {
+  if (file->next_block < file->blocks) {
+    archive->WritePart(NextPart());
+  } else if (!std::exchange(file->finishing, true)) {
+    archive->FinishSave();
+  }
+  return OkStatus();
+}
+
+tier::ArchivedKv Engine::State::NextPart() {
+  const uint64_t begin = file->next_block, end = std::min(file->blocks, begin + PartBlocks());
+  const auto groups = static_cast<uint32_t>(kv.geometry().windows.size());
+  tier::ArchivedKv part;
+  std::vector<SlotId> slots;
+  for (uint64_t block = begin; block < end; ++block) {
+    part.groups.push_back(0);
+    for (uint32_t group = 0; group < groups; ++group) {
+      const PageTableRef pages = kv.Pages(file->sequence, group);
+      if (block < pages.first_block || block - pages.first_block >= pages.slot_count) continue;
+      part.groups.back() |= 1u << group;
+      slots.push_back(SlotId(pages.slots[block - pages.first_block]));
+    }
+  }
+  part.bytes.resize(slots.size() * memory.slot_bytes());
+  std::span<std::byte> left = part.bytes;
+  std::optional<exec::CopyTicket> last;
+  for (const SlotId slot : slots) {
+    last = memory.CopyOut(slot, left.first(memory.slot_bytes()));
+    left = left.subspan(memory.slot_bytes());
+  }
+  if (last) memory.Wait(*last);  // copies are done in the order given
+  file->next_block = end;
+  return part;
+}
+
+// The file is whole and ours, or another part of it has come.
+Status Engine::State::RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move) {
+  if (sessions.Find(move->name) == nullptr && file->sequence.value == 0) {
+    CACHALOT_RETURN_IF_ERROR(PutRestored(ended.header, move));
+    if (!BeginFill(ended.header)) return OkStatus();  // there is no room for its KV: it is cold
+  } else {
+    CACHALOT_RETURN_IF_ERROR(FillOn(ended.part));
+  }
+  if (file->parts > 0) {
+    --file->parts;
+    archive->ReadPart();
+    return OkStatus();
+  }
+  if (file->filled < file->cells.size()) return Corrupt("the saved session lacks some of its KV");
+  kv.EndLoad(file->sequence, file->tokens);
+  move->answer.moved_tokens = kv.Length(file->sequence);
+  return OkStatus();
+}
+
+Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove* move) {
+  if (header.session.identity != identity || header.slot_bytes != memory.slot_bytes() ||
+      header.block_tokens != kv.geometry().block_tokens) {
+    return Invalid("the session was saved with another model, or with settings under which its KV is another");
+  }
+  Session session{.record = header.session, .handed_down = false};
+  session.record.key = KeyOf(move->name);
+  session.record.scope.salt = file->salt;
+  session.record.last_used = unix_seconds;
+  session.record.pinned = false;
+  if (!PutSession(std::move(session))) {
+    return Overloaded("there is no room for another session: see --max-sessions and --session-memory");
+  }
+  if (session_store != nullptr) session_store->NotePut(KeyOf(move->name));
+  AwaitSync(move);
+  return OkStatus();
+}
+
+// Takes slots for its KV, unless requests that run may need them.
+bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
+  const kv::KvGeometry& geometry = kv.geometry();
+  const uint64_t full = header.blocks * static_cast<uint64_t>(std::ranges::count(geometry.windows, 0u));
+  if (header.blocks == 0 || !options.prefix_cache) return false;
+  if (budget.promised() + kv.full_slots_in_use() + full > budget.total()) return false;
+  const PrefixScope scope{file->salt, header.session.scope.public_tokens};
+  const SequenceId sequence = kv.Create(scope);
+  const std::span<const TokenId> tokens = header.session.tokens;
+  file->tokens.assign(tokens.begin(),
+                      tokens.begin() + static_cast<ptrdiff_t>(uint64_t{header.blocks} * geometry.block_tokens));
+  FreeForLoad(header.blocks * geometry.windows.size());
+  kv.BeginLoad(sequence, file->tokens.size());
+  file->cells = kv.ClaimLoad(sequence, 0).value_or(std::vector<kv::LoadCell>{});
+  Result<kv::SlotPromise> windows =
+      budget.Promise(file->cells.size() - std::min(full, file->cells.size()), kv.full_slots_in_use());
+  if (file->cells.empty() || !windows.ok()) {
+    kv.Free(sequence);
+    return false;
+  }
+  std::ranges::sort(file->cells, {}, [](const kv::LoadCell& cell) { return std::pair(cell.block, cell.group); });
+  file->sequence = sequence;
+  file->windows = std::move(*windows);
+  file->blocks = header.blocks;
+  file->parts = header.parts;
+  return true;
+}
+
+Status Engine::State::FillOn(const tier::ArchivedKv& part) {
+  std::span<const std::byte> left = part.bytes;
+  std::optional<exec::CopyTicket> last;
+  for (const uint32_t groups : part.groups) {
+    for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
+      if ((groups >> group & 1) == 0) continue;
+      const std::span<const std::byte> slot = left.first(memory.slot_bytes());
+      left = left.subspan(memory.slot_bytes());
+      if (file->filled == file->cells.size()) continue;
+      const kv::LoadCell& cell = file->cells[file->filled];
+      if (cell.block != file->next_block || cell.group != group) continue;
+      last = memory.CopyIn(slot, cell.slot);
+      ++file->filled;
+    }
+    ++file->next_block;
+  }
+  if (last) memory.Wait(*last);  // copies are done in the order given
+  return OkStatus();
+}
+
+void Engine::State::EndFile(const Status& status, SessionMove* move) {
+  if (file->sequence.value != 0) kv.Free(file->sequence);
+  archive->Close();
+  move->file = false;
+  move->Fail(status);
+  if (move->answer.verb == SessionVerb::kSave) move->answer.durable = status.ok();
+  file.reset();
+  admission_due = true;
+}
+
+}  // namespace cachalot::engine

@@ -1,0 +1,42 @@
+// SessionMove is a session command under way: what it waits for, and what will be answered.
+// Threads:   plain data of the engine thread.
+// Ownership: owns its answer.
+// Invariant: it is complete once it waits for nothing.
+// Cost:      none.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "engine/prefetches.h"
+#include "engine/session.h"
+#include "engine/way_down.h"
+#include "tier/session_store.h"
+
+namespace cachalot::engine {
+
+struct SessionMove {
+  SessionName name;
+  SessionAnswer answer;   // so far
+  bool commanded = true;  // else nobody is told: it has been idle for long
+  uint64_t use = 0;       // the session's last one, when it began
+
+  // What it waits for.
+  std::optional<WriteTicket> write;         // of its KV to disk
+  std::optional<tier::TransferId> erasure;  // of its KV on disk
+  std::optional<tier::SessionStore::SyncId> sync;
+
+  std::optional<PrefetchId> prefetch;
+  bool file = false;      // it is being saved or restored
+  std::string file_name;  // of kSave
+
+  bool waits() const { return write || erasure || sync || prefetch || file; }
+  void Fail(Status status) {
+    if (answer.status.ok()) answer.status = std::move(status);
+  }
+};
+
+}  // namespace cachalot::engine

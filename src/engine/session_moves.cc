@@ -1,0 +1,200 @@
+// Session commands that take time: what they wait for, and what is then true.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "engine/engine_state.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr uint32_t kHandedDownPerStep = 4;  // sessions, so that a step stays short
+constexpr Nanos kLongestAhead = std::chrono::hours(24);
+
+}  // namespace
+
+// What ended since the last step lets moves go on.
+void Engine::State::PollSessions(StepOutput* out) {
+  if (session_store != nullptr) {
+    const auto find = [&](const tier::SessionKey& key) {
+      const Session* const session = sessions.Find(NameOf(key));
+      return session == nullptr ? nullptr : &session->record;
+    };
+    for (const tier::SessionStore::Ended& ended : session_store->Poll(find)) NoteSynced(ended);
+    NoteSessionHealth();
+  }
+  for (const PrefetchEnd& ended : TakeEndedPrefetches()) NotePrefetched(ended);
+  PollFile();
+  for (size_t i = 0; i < moves.size();) {
+    if (moves[i].write) NoteWritten(moves[i]);
+    if (moves[i].waits()) {
+      ++i;
+      continue;
+    }
+    SessionMove move = std::move(moves[i]);
+    moves.erase(moves.begin() + static_cast<ptrdiff_t>(i));
+    EndMove(std::move(move), out);
+  }
+}
+
+void Engine::State::NoteSessionHealth() {
+  const Status health = session_store->stats().health;
+  if (health.ok() == sessions_were_well) return;
+  sessions_were_well = health.ok();
+  if (sessions_were_well) {
+    LogInfo("sessions are written again");
+  } else {
+    LogWarning(fmt::format("sessions are not written for the time being, and suspends fail: {}", health.message()));
+  }
+}
+
+void Engine::State::NoteSynced(const tier::SessionStore::Ended& ended) {
+  const auto move = std::ranges::find(moves, std::optional(ended.id), &SessionMove::sync);
+  if (move == moves.end()) return;  // nobody waits for it any more
+  move->sync.reset();
+  move->answer.durable = ended.status.ok();
+  move->Fail(ended.status);
+}
+
+void Engine::State::NoteWritten(SessionMove& move) {
+  const std::optional<Status> ended = WriteFirstEnded(*move.write);
+  if (!ended) return;
+  move.write.reset();
+  if (!ended->ok()) move.Fail(ended->Annotate("its KV stays hot, as it could not be written"));
+}
+
+// Of what was given to the disk tier, and was no load.
+void Engine::State::NoteErased(const tier::KvStore::Ended& ended) {
+  const auto move = std::ranges::find(moves, std::optional(ended.id), &SessionMove::erasure);
+  if (move == moves.end()) return;
+  move->erasure.reset();
+  move->Fail(ended.status);
+}
+
+// All that was changed so far is to be durable before the answer.
+void Engine::State::AwaitSync(SessionMove* move) {
+  if (session_store != nullptr) move->sync = session_store->Sync();
+}
+
+// Nothing more comes of what is under way for this session but its answers.
+void Engine::State::FailMoves(const SessionName& name, const Status& status) {
+  for (SessionMove& move : moves) {
+    if (move.name == name) move.Fail(status);
+  }
+}
+
+void Engine::State::BeginSuspend(SessionMove* move) {
+  const Session& session = *sessions.Find(move->name);
+  if (InUse(move->name)) return move->Fail(Invalid("a request of the session waits or runs"));
+  if (IsMoving(move->name)) return move->Fail(Invalid("the session is being suspended or resumed already"));
+  if (session.record.pinned) return move->Fail(Invalid("the session is pinned"));
+  move->use = session.use;
+  if (store != nullptr && session.written_down && session.record.identity == identity) {
+    move->write = WriteFirst(session.record.scope, KvTokensOf(session));
+  }
+  AwaitSync(move);
+}
+
+// It is durable: what nobody else has of it leaves the hot pool.
+void Engine::State::EndSuspend(SessionMove* move) {
+  const Session* const session = sessions.Find(move->name);
+  if (session == nullptr) return;
+  if (session->use != move->use) return move->Fail(Invalid("a request of the session came meanwhile"));
+  if (!move->answer.status.ok() && move->commanded) return;
+  sessions.SetHandedDown(move->name, true);  // also where that failed, so that it is not tried all the time
+  if (!move->answer.status.ok() || session->record.identity != identity) return;
+  const std::span<const TokenId> tokens = KvTokensOf(*session);
+  const uint64_t shared = SharedTokens(move->name, *session, /*hot_only=*/true);
+  HandDown(session->record.scope, tokens, std::min<uint64_t>(shared, tokens.size()));
+  ++totals.sessions.suspended;
+}
+
+// Those that have been idle for long, if there is somewhere to go.
+void Engine::State::HandDownIdle() {
+  const Nanos idle = std::chrono::seconds(options.sessions.idle_seconds);
+  if (idle == Nanos(0) || (store == nullptr && host == nullptr)) return;
+  for (uint32_t begun = 0; begun < kHandedDownPerStep; ++begun) {
+    const std::optional<SessionName> name = sessions.LongestIdle();
+    if (!name || now - sessions.Find(*name)->used_at < idle) return;
+    if (InUse(*name)) {
+      UseSession(*name);
+      continue;
+    }
+    SessionMove move{.name = *name, .answer = {.verb = SessionVerb::kSuspend}, .commanded = false};
+    BeginSuspend(&move);
+    sessions.SetHandedDown(*name, true);
+    if (move.answer.status.ok()) moves.push_back(std::move(move));
+  }
+}
+
+void Engine::State::EndMove(SessionMove move, StepOutput* out) {
+  SessionAnswer& answer = move.answer;
+  if (answer.verb == SessionVerb::kSuspend) EndSuspend(&move);
+  const bool of_one = answer.verb != SessionVerb::kList && answer.verb != SessionVerb::kPrefetch;
+  const Session* const session = of_one ? sessions.Find(move.name) : nullptr;
+  if (session != nullptr) {
+    const SessionView view = ViewOf(move.name, *session);
+    sessions.SetSeen(move.name, view.state);
+    if (answer.verb == SessionVerb::kSuspend) answer.moved_tokens = std::max(view.host.tokens, view.disk.tokens);
+    answer.sessions.push_back(view);
+  }
+  if (!move.commanded) return;
+  totals.sessions.failed_commands += !answer.status.ok();
+  out->session_answers.push_back(std::move(answer));
+}
+
+void Engine::State::BeginResume(const SessionCommand& command, SessionMove* move) {
+  const Nanos due = now + std::clamp(command.when, Nanos(0), kLongestAhead);
+  if (command.verb == SessionVerb::kPrefetch) {
+    move->prefetch = BeginPrefetch(command.scope, command.prompt, due, PrefetchFor::kCommand);
+    return;
+  }
+  const Session& session = *sessions.Find(move->name);
+  if (session.record.identity != identity) return;  // its KV is of no use
+  move->prefetch = BeginPrefetch(session.record.scope, KvTokensOf(session), due, PrefetchFor::kCommand);
+}
+
+// What was asked for is hot, as far as there was room.
+void Engine::State::NotePrefetched(const PrefetchEnd& ended) {
+  const auto move = std::ranges::find(moves, std::optional(ended.id), &SessionMove::prefetch);
+  if (move == moves.end()) return;
+  move->prefetch.reset();
+  if (move->answer.verb != SessionVerb::kPrefetch && sessions.Find(move->name) == nullptr) return;
+  if (move->answer.verb == SessionVerb::kSave) return StartSave(&*move);
+  move->answer.moved_tokens = ended.loaded_tokens;
+  if (move->answer.verb != SessionVerb::kResume) return;
+  UseSession(move->name);
+  PinSession(move->name);
+  ++totals.sessions.resumed;
+}
+
+void Engine::State::AddSessionStats(SessionStats* stats) const {
+  stats->sessions = sessions.all().size();
+  stats->hot = sessions.seen(SessionState::kHot);
+  stats->warm = sessions.seen(SessionState::kWarm);
+  stats->cold = sessions.seen(SessionState::kCold);
+  stats->pinned = sessions.pinned();
+}
+
+std::optional<Nanos> Engine::State::NextSessionDue() const {
+  std::optional<Nanos> due;
+  const auto sooner = [&](Nanos moment) { due = due ? std::min(*due, moment) : moment; };
+  const std::optional<SessionName> idle = sessions.LongestIdle();
+  if (idle && options.sessions.idle_seconds > 0 && (store != nullptr || host != nullptr)) {
+    sooner(sessions.Find(*idle)->used_at + std::chrono::seconds(options.sessions.idle_seconds));
+  }
+  if (const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry()) {
+    const uint64_t seconds = expiry->unix_seconds - std::min(expiry->unix_seconds, unix_seconds);
+    sooner(now + std::chrono::seconds(std::min<uint64_t>(seconds, 1 << 30)));
+  }
+  if (session_store != nullptr) {
+    if (const std::optional<Nanos> wake = session_store->WakeAt()) sooner(*wake);
+  }
+  if (archive != nullptr) {
+    if (const std::optional<Nanos> wake = archive->WakeAt()) sooner(*wake);
+  }
+  return due;
+}
+
+}  // namespace cachalot::engine

@@ -1,0 +1,123 @@
+#include "engine/sessions.h"
+
+namespace cachalot::engine {
+
+uint64_t BytesOf(const Session& session) {
+  constexpr uint64_t kFixed = 512;  // names, nodes of the table
+  return kFixed + session.record.tokens.size() * sizeof(TokenId) + session.keys.size() * sizeof(Digest);
+}
+
+const Session* Sessions::Find(const SessionName& name) const {
+  const auto found = table_.find(name);
+  return found == table_.end() ? nullptr : &found->second;
+}
+
+std::optional<std::vector<SessionName>> Sessions::RoomFor(const SessionName& name, uint64_t bytes,
+                                                          const Keep& keep) const {
+  const Session* const old = Find(name);
+  const auto owned = of_owner_.find(name.owner);
+  const uint64_t added = old == nullptr ? 1 : 0;
+  uint64_t all = table_.size() + added, own = (owned == of_owner_.end() ? 0 : owned->second) + added;
+  uint64_t total = bytes_ + bytes - (old == nullptr ? 0 : BytesOf(*old));
+  std::vector<SessionName> going;
+  for (const auto& [use, candidate] : by_use_) {
+    const bool too_many = all > options_.most || total > options_.memory.bytes, too_many_own = own > most_of_owner();
+    if (!too_many && !too_many_own) break;
+    if (candidate == name || (!too_many && candidate.owner != name.owner)) continue;
+    const Session& session = table_.at(candidate);
+    if (session.record.pinned || keep(candidate)) continue;
+    going.push_back(candidate);
+    --all;
+    own -= candidate.owner == name.owner ? 1 : 0;
+    total -= BytesOf(session);
+  }
+  if (all > options_.most || own > most_of_owner() || total > options_.memory.bytes) return std::nullopt;
+  return going;
+}
+
+void Sessions::Unlist(const SessionName& name, const Session& session) {
+  by_use_.erase(session.use);
+  awake_.erase(session.use);
+  if (session.record.ttl_seconds > 0) by_expiry_.erase({session.record.last_used + session.record.ttl_seconds, name});
+  if (--of_owner_[name.owner] == 0) of_owner_.erase(name.owner);
+  --seen_[static_cast<size_t>(session.seen)];
+  bytes_ -= BytesOf(session);
+  pinned_ -= session.record.pinned;
+}
+
+void Sessions::List(const SessionName& name, const Session& session) {
+  by_use_.emplace(session.use, name);
+  if (!session.handed_down) awake_.emplace(session.use, name);
+  if (session.record.ttl_seconds > 0) by_expiry_.insert({session.record.last_used + session.record.ttl_seconds, name});
+  ++of_owner_[name.owner];
+  ++seen_[static_cast<size_t>(session.seen)];
+  bytes_ += BytesOf(session);
+  pinned_ += session.record.pinned;
+}
+
+const Session& Sessions::Put(Session session, Nanos now) {
+  const SessionName name = NameOf(session.record.key);
+  Erase(name);
+  session.use = ++last_use_;
+  session.used_at = now;
+  const Session& kept = table_.emplace(name, std::move(session)).first->second;
+  List(name, kept);
+  return kept;
+}
+
+void Sessions::Erase(const SessionName& name) {
+  const auto found = table_.find(name);
+  if (found == table_.end()) return;
+  Unlist(name, found->second);
+  table_.erase(found);
+}
+
+void Sessions::Use(const SessionName& name, uint64_t unix_seconds, Nanos now) {
+  Session& session = At(name);
+  Unlist(name, session);
+  session.use = ++last_use_;
+  session.used_at = now;
+  session.record.last_used = unix_seconds;
+  List(name, session);
+}
+
+void Sessions::SetPinned(const SessionName& name, bool pinned) {
+  Session& session = At(name);
+  Unlist(name, session);
+  session.record.pinned = pinned;
+  List(name, session);
+}
+
+void Sessions::SetPin(const SessionName& name, const kv::PinTable::Standing& pin) { At(name).pin = pin; }
+
+void Sessions::SetHandedDown(const SessionName& name, bool handed_down) {
+  Session& session = At(name);
+  Unlist(name, session);
+  session.handed_down = handed_down;
+  List(name, session);
+}
+
+void Sessions::SetSeen(const SessionName& name, SessionState state) {
+  Session& session = At(name);
+  --seen_[static_cast<size_t>(session.seen)];
+  session.seen = state;
+  ++seen_[static_cast<size_t>(session.seen)];
+}
+
+std::optional<SessionName> Sessions::LongestIdle() const {
+  if (awake_.empty()) return std::nullopt;
+  return awake_.begin()->second;
+}
+
+std::optional<Sessions::Expiry> Sessions::NextExpiry() const {
+  if (by_expiry_.empty()) return std::nullopt;
+  return *by_expiry_.begin();
+}
+
+std::optional<SessionName> Sessions::After(const SessionName& name) const {
+  if (table_.empty()) return std::nullopt;
+  const auto next = table_.upper_bound(name);
+  return next == table_.end() ? table_.begin()->first : next->first;
+}
+
+}  // namespace cachalot::engine

@@ -1,0 +1,114 @@
+// Sessions is the table of conversations: their histories, in the order of their names and of their last use.
+// Threads:   owned by the engine thread.
+// Ownership: owns the sessions.
+// Invariant: at most as many, of all owners and of one, and as many bytes, as the options say, once whoever puts one in
+//            has let go of what RoomFor named. Equal calls give equal tables.
+// Cost:      O(log sessions), and copies of what is put in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "engine/session.h"
+#include "engine/session_options.h"
+#include "kv/pin_table.h"
+#include "tier/stored_session.h"
+
+namespace cachalot::engine {
+
+struct Session {
+  tier::StoredSession record;
+  std::vector<Digest> keys;  // of the blocks of KvTokensOf
+
+  // Of this process only.
+  uint64_t use = 0;                         // counts uses of all sessions
+  Nanos used_at{0};                         // by the engine's clock
+  kv::PinTable::Standing pin;               // without tokens: there is none
+  bool written_down = true;                 // its KV may go to disk: nobody wished that it be gone some day
+  bool handed_down = true;                  // its KV need not be hot
+  SessionState seen = SessionState::kCold;  // when it was last looked at
+};
+
+// Bytes that it is counted with.
+uint64_t BytesOf(const Session& session);
+
+inline tier::SessionKey KeyOf(const SessionName& name) { return {name.owner, name.id}; }
+inline SessionName NameOf(const tier::SessionKey& key) { return {key.owner, key.id}; }
+
+// Those of its history whose KV there was: the last token of an answer never ran.
+inline std::span<const TokenId> KvTokensOf(const Session& session) {
+  const std::span<const TokenId> tokens = session.record.tokens;
+  return tokens.first(tokens.empty() ? 0 : tokens.size() - 1);
+}
+
+class Sessions {
+ public:
+  using Table = std::map<SessionName, Session>;
+  // One that must stay.
+  using Keep = std::function<bool(const SessionName&)>;
+
+  explicit Sessions(const SessionOptions& options) : options_(options) {}
+
+  const Session* Find(const SessionName& name) const;
+  const Table& all() const { return table_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t pinned() const { return pinned_; }
+  // In the state that they were last seen in.
+  uint64_t seen(SessionState state) const { return seen_[static_cast<size_t>(state)]; }
+
+  // Those that are to be erased before a session of so many bytes is put in under this name: the least recently used,
+  // but for pinned ones and those that `keep` names. Nothing: there is no room whatever goes.
+  std::optional<std::vector<SessionName>> RoomFor(const SessionName& name, uint64_t bytes, const Keep& keep) const;
+  // In the place of one of that name, if any; as used now.
+  const Session& Put(Session session, Nanos now);
+  void Erase(const SessionName& name);
+
+  // All of these require that it is there.
+  void Use(const SessionName& name, uint64_t unix_seconds, Nanos now);
+  void SetPinned(const SessionName& name, bool pinned);
+  void SetPin(const SessionName& name, const kv::PinTable::Standing& pin);
+  void SetHandedDown(const SessionName& name, bool handed_down);
+  void SetSeen(const SessionName& name, SessionState state);
+
+  // Of those that are not handed down, the one that was used least recently.
+  std::optional<SessionName> LongestIdle() const;
+  struct Expiry {
+    uint64_t unix_seconds = 0;
+    SessionName name;
+    auto operator<=>(const Expiry&) const = default;
+  };
+  // The first one to be past its TTL.
+  std::optional<Expiry> NextExpiry() const;
+  // The one after `name`, the first one after the last; nothing where there is none.
+  std::optional<SessionName> After(const SessionName& name) const;
+
+ private:
+  Session& At(const SessionName& name) { return table_.at(name); }
+  // What else knows of a session: `change` may be made to it between the two.
+  void Unlist(const SessionName& name, const Session& session);
+  void List(const SessionName& name, const Session& session);
+  uint64_t most_of_owner() const { return options_.most_of_owner == 0 ? options_.most : options_.most_of_owner; }
+
+  const SessionOptions options_;
+  Table table_;
+  std::map<uint64_t, SessionName> by_use_;
+  std::map<uint64_t, SessionName> awake_;  // by use: not handed down
+  std::set<Expiry> by_expiry_;             // with a TTL
+  std::map<std::string, uint64_t> of_owner_;
+  std::array<uint64_t, 3> seen_{};  // by SessionState
+  uint64_t bytes_ = 0;
+  uint64_t pinned_ = 0;
+  uint64_t last_use_ = 0;
+};
+
+}  // namespace cachalot::engine

@@ -1,0 +1,193 @@
+// RunTieredSoak sends random work to an engine over a disk tier on which everything fails at some time: operations of
+// the file system, single bits, files cut short, the disk full, transfers late, out of order and failing, clocks that
+// jump, crashes. Whoever finishes must have got exactly the model's tokens. Threads:   one. Ownership: none. Invariant:
+// equal runs do the same. Cost:      a fraction of a millisecond per step.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "engine/testing/tiered_rig.h"
+
+namespace cachalot::engine {
+
+struct TieredSoakRun {
+  uint64_t seed = 0;
+  uint64_t steps = 1000;
+};
+
+struct TieredSoakReport {
+  uint64_t operations = 0;  // arrivals, cancels, commands, faults, crashes and steps
+  uint64_t compared = 0;    // answers
+  uint64_t crashes = 0;
+  uint64_t loaded_tokens = 0;
+  uint64_t failed_loads = 0;
+};
+
+class TieredSoak {
+ public:
+  explicit TieredSoak(const TieredSoakRun& run)
+      : run_(run), random_(run.seed), prompts_(random_(), 300), tiered_(OptionsOf(run.seed)) {}
+
+  TieredSoakReport Go() {
+    for (uint64_t step = 0; step < run_.steps && !testing::Test::HasFailure(); ++step) Step();
+    Heal();
+    rig().RunToEnd();
+    CompareAll();
+    rig().WriteAll();
+    const EngineStats stats = rig().Step().stats;
+    EXPECT_EQ(stats.in_use_slots(), 0u);
+    EXPECT_EQ(stats.promised_slots, 0u);
+    EXPECT_EQ(tiered_.store().stats().transfers, 0u);
+    CountLoads();
+    return report_;
+  }
+
+ private:
+  static constexpr uint64_t kDiskBytes = 3 << 20;
+  static constexpr uint32_t kSessions = 6;
+
+  static TieredRig::Options OptionsOf(uint64_t seed) {
+    TieredRig::Options options;
+    options.engine = {.max_queue = 50, .max_sequences = 6, .step_rows = 64, .prefill_chunk = 64};
+    options.model.block_tokens = 16;
+    if (seed % 2 == 1) options.model.windows = {0, 24, 24, 40};
+    options.slots = 160;
+    options.device = seed % 4 < 2 ? Device::kCpu : Device::kSimLink;
+    options.disk_bytes = kDiskBytes;
+    options.packed_element_bytes = seed % 3 == 0 ? 2 : 0;
+    options.faults.seed = seed;
+    if (seed % 5 != 0) options.faults.fail_share = 0.05;
+    options.faults.hold_share = 0.2;
+    return options;
+  }
+
+  Rig& rig() { return tiered_.rig(); }
+  uint64_t Below(uint64_t n) { return random_.Below(n); }
+  bool OneIn(uint64_t n) { return Below(n) == 0; }
+
+  void Heal() {
+    tiered_.files().Heal();
+    tiered_.files().SetTotalBytes(uint64_t{1} << 30);
+    EXPECT_LE(tiered_.Occupied(), kDiskBytes);
+  }
+
+  void Step() {
+    if (OneIn(12)) Harm();
+    if (OneIn(8)) Heal();
+    if (OneIn(150)) return Restart();
+    StepInput input;
+    while (OneIn(4)) {
+      GenerateRequest request = AnyRequest();
+      requests_.emplace(request.id, request);
+      input.arrivals.push_back(std::move(request));
+    }
+    if (!requests_.empty() && OneIn(8)) input.cancels.push_back(RequestId(1 + Below(last_id_)));
+    if (OneIn(12)) input.session_commands.push_back(AnyCommand());
+    if (OneIn(100)) rig().executor().FailRun(1, Internal("injected"));
+    const bool clear = OneIn(200);
+    if (clear) input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
+    report_.operations += 1 + input.arrivals.size() + input.cancels.size() + input.session_commands.size() + clear;
+    const StepOutput out = rig().Step(std::move(input));
+    for (const Rejection& rejection : out.rejections) requests_.erase(rejection.id);
+  }
+
+  void Harm() {
+    Heal();
+    ++report_.operations;
+    const std::vector<std::string> segments = tiered_.Segments();
+    switch (Below(8)) {
+      case 0: return tiered_.files().Fail({.op = FileOp::kAny, .nth = 1 + Below(10)});
+      case 1: return tiered_.files().Fail({.op = FileOp::kRead, .nth = 1 + Below(3)});
+      case 2: return tiered_.files().Fail({.op = FileOp::kOpen, .onwards = true});  // permission lost
+      case 3: return tiered_.files().Fail({.op = FileOp::kWrite, .onwards = true, .code = Code::kOverloaded});
+      case 4: return tiered_.files().SetTotalBytes(tiered_.Occupied() + Below(1 << 20));  // by others
+      case 5: return tiered_.clock().Advance(Nanos(static_cast<Nanos::rep>(Below(3'600) * 1'000'000'000)));
+      case 6: return tiered_.clock().JumpWallClock(static_cast<int64_t>(Below(200'000)) - 100'000);
+      default: break;
+    }
+    if (segments.empty()) return;
+    const std::string& path = segments[Below(segments.size())];
+    const uint64_t bytes = tiered_.files().Contents(path).size();
+    if (bytes == 0) return;
+    if (OneIn(4)) return tiered_.files().Cut(path, Below(bytes));
+    tiered_.files().FlipBit(path, Below(8 * bytes));
+  }
+
+  void Restart() {
+    Heal();
+    CompareAll();
+    CountLoads();
+    ++report_.operations;
+    ++report_.crashes;
+    constexpr std::array kKinds = {Unsynced::kLost, Unsynced::kKept, Unsynced::kMixed};
+    tiered_.Crash(kKinds[Below(kKinds.size())], random_());
+  }
+
+  GenerateRequest AnyRequest() {
+    GenerateRequest request = Request(++last_id_, prompts_.Next(), static_cast<uint32_t>(Below(12)));
+    request.sampling.temperature = OneIn(2) ? 0.0f : 1.0f;
+    request.sampling.seed = random_();
+    request.scope.salt.low = Below(2);
+    request.n = 1 + OneIn(6);
+    if (OneIn(3)) request.session = SessionName{"", std::to_string(Below(kSessions))};
+    return request;
+  }
+
+  SessionCommand AnyCommand() {
+    SessionCommand command{.id = SessionCommandId(++last_command_)};
+    constexpr std::array kVerbs = {SessionVerb::kList,    SessionVerb::kShow, SessionVerb::kSuspend,
+                                   SessionVerb::kResume,  SessionVerb::kPin,  SessionVerb::kDelete,
+                                   SessionVerb::kPrefetch};
+    command.verb = kVerbs[Below(kVerbs.size())];
+    command.name = {"", std::to_string(Below(kSessions))};
+    command.pinned = OneIn(2);
+    if (command.verb == SessionVerb::kPrefetch) command.prompt = prompts_.Next();
+    return command;
+  }
+
+  // Those that have ended, or got as far.
+  void CompareAll() {
+    for (const auto& [id, request] : requests_) {
+      for (uint32_t choice = 0; choice < request.n; ++choice) Compare(request, choice);
+    }
+    requests_.clear();
+  }
+
+  void Compare(const GenerateRequest& request, uint32_t choice) {
+    const std::pair key(request.id, choice);
+    const std::vector<TokenId> expected = Expected(rig().executor(), request, choice);
+    const std::vector<TokenId>& got = rig().outputs[key];
+    const auto finish = rig().finishes.find(key);
+    const bool whole = finish != rig().finishes.end() &&
+                       (finish->second.reason == FinishReason::kStop || finish->second.reason == FinishReason::kLength);
+    ASSERT_LE(got.size(), expected.size());
+    EXPECT_TRUE(!whole || got.size() == expected.size()) << request.id.value << "." << choice;
+    EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin())) << request.id.value << "." << choice;
+    ++report_.compared;
+  }
+
+  void CountLoads() {
+    const auto& tiers = rig().Step().stats.tiers;
+    report_.loaded_tokens += tiers.loaded_tokens;
+    report_.failed_loads += tiers.failed_loads;
+  }
+
+  const TieredSoakRun run_;
+  SplitMix64 random_;
+  PromptMaker prompts_;
+  TieredRig tiered_;
+  std::map<RequestId, GenerateRequest> requests_;
+  uint64_t last_id_ = 0;
+  uint64_t last_command_ = 0;
+  TieredSoakReport report_;
+};
+
+inline TieredSoakReport RunTieredSoak(const TieredSoakRun& run) { return TieredSoak(run).Go(); }
+
+}  // namespace cachalot::engine

@@ -1,0 +1,165 @@
+// Host memory below the hot pool: blocks that give way go there, and slots are held while they are copied.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "engine/engine_state.h"
+#include "kv/shadow_index.h"
+#include "sched/write_behind.h"
+#include "tier/host_tier.h"
+
+namespace cachalot::engine {
+namespace {
+
+constexpr double kFreeShare = 1.0 / 16;  // of the slots that nobody uses: kept free, so that nobody waits for copies
+constexpr uint64_t kCopyingShare = 8;    // at most 1/8 of the pool is on its way out
+constexpr double kReturns = 0.3;         // of blocks that leave the hot pool
+constexpr double kCopyPrice = 0.01;      // seconds that others lose by a second of copying beside them
+
+}  // namespace
+
+// Where copies take time, slots are needed before they would end: then what leaves is dropped, unless it leaves ahead
+// of need.
+void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
+  if (memory.asynchronous() && !down.may_copy) {
+    ++totals.tiers.host_dropped_blocks;
+    return;
+  }
+  std::vector<tier::HostKey> keys;
+  const uint32_t there = host->GroupsOf(block.key);
+  for (uint32_t group = 0; group < block.slots.size(); ++group) {
+    if (block.slots[group] != kv::kNoSlot && (there >> group & 1) == 0) keys.push_back({block.key, group});
+  }
+  if (keys.empty()) return;
+  if (!WorthHandingDown(block, keys.size())) {
+    ++totals.tiers.host_dropped_blocks;
+    return;
+  }
+  host->MakeRoom(static_cast<uint32_t>(keys.size()));  // what goes is on disk, or was not worth it
+  Result<tier::HostReservation> cells = host->Reserve(keys);
+  if (!cells.ok()) {
+    ++totals.tiers.host_dropped_blocks;
+    return;
+  }
+  SlotCopies copies;
+  for (size_t i = 0; i < keys.size(); ++i) CopySlotOut(SlotId(block.slots[keys[i].group]), cells->bytes(i), &copies);
+  copies.cells = std::move(*cells);
+  down.copies.push_back(std::move(copies));
+  EndCopies();
+}
+
+bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const {
+  const double link_seconds = TransferSeconds(HostRate(), cells * memory.slot_bytes(), 0);
+  const sched::DownCosts costs = sched::ChooseWayDown(
+      {.reuse = {.probability = kReturns,
+                 .recompute_seconds = step_cost.Added(work_shape.Rows(block.position, block.tokens)),
+                 .load_seconds = link_seconds,
+                 .write_seconds = link_seconds},
+       .hot_room = std::numeric_limits<double>::infinity(),
+       .write_price = kCopyPrice});
+  return costs.least == sched::WayDown::kHandDown;
+}
+
+void Engine::State::CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies) {
+  copies->last = memory.CopyOut(slot, to);
+  copies->out.push_back(slot);
+  kv.BeginCopyOut(slot);
+}
+
+// Of copies that are done, in the order in which they were begun.
+void Engine::State::EndCopies() {
+  while (!down.copies.empty() && memory.Done(down.copies.front().last)) {
+    SlotCopies copies = std::move(down.copies.front());
+    down.copies.pop_front();
+    for (const SlotId slot : copies.out) kv.EndCopyOut(slot);
+    if (copies.cells.size() > 0) totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
+    std::move(copies.cells).Commit();
+    if (!copies.staging.bytes().empty()) StoreRun(copies);
+  }
+}
+
+// Whoever takes slots now can't wait for copies to end by themselves.
+void Engine::State::AwaitCopies(uint64_t slots) {
+  const auto at_hand = [&] {
+    const uint64_t held = kv.copying_slots() - kv.deferred_slots();
+    return kv.available_slots() - std::min<uint64_t>(held, kv.available_slots());
+  };
+  while (!down.copies.empty() && at_hand() < slots) {
+    memory.Wait(down.copies.front().last);
+    EndCopies();
+  }
+}
+
+// Some slots are kept free, before somebody needs them, by handing down what would have to go next.
+void Engine::State::HandDownAhead() {
+  EndCopies();
+  if (host == nullptr || !memory.asynchronous()) return;
+  const uint64_t deferred = kv.deferred_slots(), most = kv.geometry().slots / kCopyingShare;
+  if (deferred >= most) return;
+  const uint64_t wanted = sched::BlocksToClean(
+      {.evictable = kv.available_slots() + deferred, .clean = kv.free_slots(), .copying = deferred}, kFreeShare);
+  if (wanted == 0) return;
+  down.may_copy = true;
+  kv.EvictAhead(static_cast<uint32_t>(std::min(wanted, most - deferred)));
+  down.may_copy = false;
+}
+
+// For a load, which takes many slots at once: what must go for it is handed down, and waited for, as it would else be
+// dropped.
+void Engine::State::FreeForLoad(uint64_t slots) {
+  if (host == nullptr || !memory.asynchronous()) return;
+  const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
+  down.may_copy = true;
+  if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
+  down.may_copy = false;
+  while (kv.free_slots() < slots && !down.copies.empty()) {
+    memory.Wait(down.copies.front().last);
+    EndCopies();
+  }
+}
+
+// What is idle of these tokens' blocks from token `from` on leaves the hot pool. Returns how many slots.
+uint64_t Engine::State::HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from) {
+  down.may_copy = true;
+  const uint64_t slots = kv.EvictIdle(scope, tokens, from, kv::Loss::kCapacity);
+  down.may_copy = false;
+  admission_due |= slots > 0;
+  return slots;
+}
+
+std::vector<uint32_t> Engine::State::HostGroups(std::span<const Digest> keys) const {
+  std::vector<uint32_t> groups(keys.size(), 0);
+  if (host == nullptr) return groups;
+  std::ranges::transform(keys, groups.begin(), [this](const Digest& key) { return host->GroupsOf(key); });
+  return groups;
+}
+
+std::optional<tier::HostPin> Engine::State::HostFind(const Digest& key, uint32_t group) {
+  return host == nullptr ? std::nullopt : host->Find({key, group}, tier::HostUse::kRequest);
+}
+
+// It is in the hot pool now, and not in both.
+void Engine::State::HostCameUp(const Digest& key, uint32_t group) {
+  if (host != nullptr) host->Erase(tier::HostKey{key, group});
+}
+
+TierRate Engine::State::HostRate() const { return host_rates.Rate(TierId::kHost, Direction::kUp, now); }
+
+void Engine::State::HostObserve(uint64_t bytes, double seconds) {
+  host_rates.Observe(TierId::kHost, Direction::kUp, {.bytes = bytes, .seconds = seconds}, now);
+}
+
+void Engine::State::AddHostStats(TierStats* stats) const {
+  if (host == nullptr) return;
+  const tier::HostLedger ledger = host->ledger();
+  const tier::HostCounts& counts = host->counts();
+  stats->host_limit_bytes = ledger.limit_bytes;
+  stats->host_cached_bytes = ledger.cached_bytes;
+  stats->host_moving_bytes = ledger.reserved_bytes + ledger.leaving_bytes;
+  stats->host_free_bytes = ledger.free_bytes;
+  stats->host_overhead_bytes = ledger.metadata_bytes + ledger.spare_bytes;
+  stats->host_found_cells = counts.found;
+  stats->host_evicted_cells = counts.evicted;
+}
+
+}  // namespace cachalot::engine

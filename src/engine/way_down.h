@@ -1,0 +1,86 @@
+// WayDown is what the engine has on its way to lower tiers: histories that are still to be written, copies out of the
+// hot pool, and runs that are being stored. Threads:   engine thread. Ownership: owns the staging, cells and pins of
+// copies under way; ends before the tiers that they belong to. Invariant: copies end in the order in which they were
+// begun. Cost:      none.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/prefix_scope.h"
+#include "base/status.h"
+#include "exec/device_memory.h"
+#include "sched/write_behind.h"
+#include "tier/host_tier.h"
+#include "tier/kv_run.h"
+#include "tier/staging.h"
+#include "tier/transfer_engine.h"
+
+namespace cachalot::engine {
+
+using WriteTicket = uint64_t;  // of a history whose writing somebody awaits; 0: nobody does
+
+// A history whose KV is to be written to disk.
+struct Unwritten {
+  PrefixScope scope;
+  std::vector<TokenId> tokens;
+  std::vector<Digest> keys;    // of its blocks that are to be written
+  uint64_t prompt_tokens = 0;  // of them
+  uint64_t done = 0;           // blocks
+  WriteTicket ticket = 0;
+};
+
+// What has become of a history that somebody awaits.
+struct AwaitedWrite {
+  WriteTicket ticket = 0;
+  uint32_t under_way = 0;  // runs
+  bool all_begun = false;
+  std::optional<tier::TransferId> sync;
+  Status status;  // the first failure
+  bool ended = false;
+
+  void Fail(const Status& why) {
+    if (status.ok()) status = why;
+  }
+};
+
+// Copies out of slots that have not ended yet, and what is done when they have.
+struct SlotCopies {
+  exec::CopyTicket last{0};
+  std::vector<SlotId> out;
+  tier::HostReservation cells;  // where it is copied to: then they are listed;
+  tier::Staging staging;        // or where it is copied to: then the run is stored
+  tier::KvRun run;
+  WriteTicket ticket = 0;
+};
+
+struct StoredRun {
+  tier::TransferId id;
+  WriteTicket ticket = 0;
+};
+
+struct WayDown {
+  // 0: no limit.
+  explicit WayDown(uint64_t bytes_per_second)
+      : budget(bytes_per_second == 0 ? std::nullopt : std::optional(bytes_per_second), bytes_per_second) {}
+
+  std::deque<Unwritten> unwritten;  // those that somebody awaits, then the oldest first
+  std::deque<SlotCopies> copies;
+  std::vector<StoredRun> storing;
+  std::vector<AwaitedWrite> awaited;
+  WriteTicket last_ticket = 0;
+  sched::WriteBudget budget;
+  Nanos budget_due{0};         // when it is asked again
+  bool store_is_full = false;  // until something that is under way ends
+  Nanos retry_store_at{0};
+  bool may_copy = false;  // whoever evicts now does not need the slots at once
+
+  bool empty() const { return unwritten.empty() && copies.empty() && storing.empty() && awaited.empty(); }
+};
+
+}  // namespace cachalot::engine

@@ -1,0 +1,162 @@
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "base/random.h"
+#include "kv/identity.h"
+#include "kv/kv_manager.h"
+#include "kv/kv_snapshot.h"
+#include "kv/shadow_index.h"
+
+namespace cachalot::kv {
+namespace {
+
+constexpr Digest kIdentity = {7};
+
+std::vector<TokenId> Tokens(uint32_t count, uint64_t seed) {
+  SplitMix64 random(seed);
+  std::vector<TokenId> tokens(count);
+  for (TokenId& t : tokens) t = static_cast<TokenId>(random.Below(1000));
+  return tokens;
+}
+
+struct Rig {
+  explicit Rig(std::vector<uint32_t> windows, uint32_t slots)
+      : manager({.block_tokens = 16, .windows = std::move(windows), .slots = slots},
+                MakeEvictionPolicy("lru").value()) {
+    manager.OnLeaving(kIdentity, [this](const LeavingBlock& block) {
+      left.push_back(block.key);
+      for (const uint32_t slot : block.slots) {
+        if (slot == kNoSlot || !copies) continue;
+        manager.BeginCopyOut(SlotId(slot));
+        copying.push_back(SlotId(slot));
+      }
+    });
+  }
+
+  void Run(const PrefixScope& scope, const std::vector<TokenId>& tokens, const RetentionHints& hints = {}) {
+    const SequenceId id = manager.Create(scope, hints);
+    const uint64_t there = manager.Attach(id, tokens, tokens.size() - 1).tokens;
+    const auto count = static_cast<uint32_t>(tokens.size() - there);
+    const Growth growth{id, count, std::span(tokens).subspan(there)};
+    Result<StepReservation> step = manager.Reserve({&growth, 1});
+    ASSERT_TRUE(step.ok()) << step.status().message();
+    std::move(step).value().Commit();
+    manager.Free(id);
+    ExpectSound();
+  }
+  void EndOne() {
+    manager.EndCopyOut(copying.front());
+    copying.pop_front();
+    ExpectSound();
+  }
+  void ExpectSound() const {
+    for (const std::string& violation : Violations(manager.Snapshot())) ADD_FAILURE() << violation;
+  }
+
+  KvManager manager;
+  bool copies = false;
+  std::vector<Digest> left;
+  std::deque<SlotId> copying;
+};
+
+TEST(KvLeave, BlocksLeaveUnderTheirKeysTheLastFirst) {
+  Rig rig({0}, 10);
+  const PrefixScope scope{.salt = {1, 2}, .public_tokens = 20};
+  const std::vector<TokenId> tokens = Tokens(70, 1);
+  rig.Run(scope, tokens);
+  rig.manager.EvictAhead(10);
+  std::vector<Digest> keys = BlockKeys(kIdentity, scope, 16, tokens, Tail::kShortToo);
+  std::ranges::reverse(keys);
+  EXPECT_EQ(rig.left, keys);
+}
+
+TEST(KvLeave, WhatNobodyWillWantLeavesUnheard) {
+  Rig rig({0}, 20);
+  rig.Run({}, Tokens(40, 1), {.priority = RetentionPriority::kLow});
+  rig.Run({}, Tokens(40, 2), {.ttl = std::chrono::hours(1)});
+  rig.Run({}, Tokens(40, 3), {.scrub = true});
+  rig.manager.EvictAhead(20);
+  EXPECT_EQ(rig.manager.free_slots(), 20u);
+  EXPECT_TRUE(rig.left.empty());
+  rig.Run({}, Tokens(40, 4));
+  rig.manager.EvictIdle({}, Tokens(40, 4), 0, Loss::kCleared);
+  EXPECT_EQ(rig.manager.free_slots(), 20u);
+  EXPECT_TRUE(rig.left.empty());
+}
+
+TEST(KvLeave, ASlotIsFreeOnceItsCopyHasEnded) {
+  Rig rig({0}, 10);
+  rig.copies = true;
+  rig.Run({}, Tokens(64, 1));
+  rig.manager.EvictAhead(4);
+  EXPECT_EQ(rig.manager.free_slots(), 6u);
+  EXPECT_EQ(rig.manager.deferred_slots(), 4u);
+  for (uint32_t ended = 1; ended <= 4; ++ended) {
+    rig.EndOne();
+    EXPECT_EQ(rig.manager.free_slots(), 6u + ended);
+  }
+  EXPECT_EQ(rig.manager.deferred_slots(), 0u);
+}
+
+TEST(KvLeave, OnlyTheIdleEndOfAHistoryIsEvicted) {
+  Rig rig({0}, 20);
+  const std::vector<TokenId> trunk = Tokens(64, 1);
+  std::vector<TokenId> a = trunk, b = trunk;
+  a.insert(a.end(), 20, 1);
+  b.insert(b.end(), 20, 2);
+  rig.Run({}, a);
+  rig.Run({}, b);
+  EXPECT_EQ(rig.manager.EvictIdle({}, a, 48, Loss::kCapacity), 2u) << "what only it has after the trunk";
+  EXPECT_EQ(rig.manager.Find({}, b, b.size()).tokens, b.size());
+  EXPECT_EQ(rig.manager.EvictIdle({}, b, 48, Loss::kCapacity), 3u) << "the trunk's last block, too";
+  EXPECT_EQ(rig.manager.Find({}, b, b.size()).tokens, 48u);
+}
+
+TEST(KvLeave, TheWindowBeforeAResumePointLeavesWithIt) {
+  Rig rig({0, 24}, 40);
+  rig.copies = true;
+  const std::vector<TokenId> tokens = Tokens(96, 1);
+  rig.Run({}, tokens);
+  rig.manager.EvictAhead(40);
+  std::map<Digest, int> heard;
+  for (const Digest& key : rig.left) ++heard[key];
+  const std::vector<Digest> keys = BlockKeys(kIdentity, {}, 16, tokens);
+  for (const Digest& key : keys) EXPECT_GE(heard[key], 1);
+  EXPECT_GE(rig.copying.size(), keys.size() + 2) << "all blocks of full attention, and the window's";
+  while (!rig.copying.empty()) rig.EndOne();
+  EXPECT_EQ(rig.manager.free_slots(), 40u);
+}
+
+// Copies that end in any order hold exactly their slots, whatever else happens.
+TEST(KvLeave, RandomCopiesNeverUnsettleTheAccounts) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SplitMix64 random(seed);
+    Rig rig(seed % 2 == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 24, 40}, 60);
+    rig.copies = true;
+    for (int op = 0; op < 300; ++op) {
+      const std::vector<TokenId> tokens = Tokens(static_cast<uint32_t>(20 + random.Below(60)), random.Below(6));
+      switch (random.Below(4)) {
+        case 0:
+          while (!rig.copying.empty()) rig.EndOne();
+          rig.copies = false;  // slots are needed at once
+          rig.Run({}, tokens);
+          rig.copies = true;
+          break;
+        case 1: rig.manager.EvictAhead(static_cast<uint32_t>(random.Below(10))); break;
+        case 2: rig.manager.EvictIdle({}, tokens, random.Below(80), Loss::kCapacity); break;
+        default:
+          if (!rig.copying.empty()) rig.EndOne();
+      }
+      rig.ExpectSound();
+    }
+    while (!rig.copying.empty()) rig.EndOne();
+    EXPECT_EQ(rig.manager.copying_slots(), 0u);
+    EXPECT_EQ(rig.manager.available_slots(), 60u);
+  }
+}
+
+}  // namespace
+}  // namespace cachalot::kv

@@ -1,0 +1,95 @@
+// ArchiveWriter and ArchiveReader write and read one session with its KV as a file that its server signs
+// (docs/session_format.md).
+// Threads:   each belongs to the thread that does its I/O; every call may wait for the disk.
+// Ownership: each keeps its file open; borrows the file system.
+// Invariant: the file's name shows a whole file or none; what is read is what this server wrote, part by part, or the
+//            call fails.
+// Cost:      one HMAC over each part; memory for one part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file_system.h"
+#include "base/hash.h"
+#include "base/hmac.h"
+#include "base/status.h"
+#include "tier/stored_session.h"
+
+namespace cachalot::tier {
+
+struct ArchiveHeader {
+  StoredSession session;
+  uint64_t slot_bytes = 0;
+  uint32_t block_tokens = 0;
+  uint32_t blocks = 0;  // of its KV
+  uint32_t parts = 0;   // that they are cut into, and that follow
+  bool operator==(const ArchiveHeader&) const = default;
+};
+
+// Consecutive whole blocks of the history, from its beginning on; each the slots of its groups, in ascending order.
+struct ArchivedKv {
+  std::vector<uint32_t> groups;  // by block; bit g: layer group g is there
+  std::vector<std::byte> bytes;
+  bool operator==(const ArchivedKv&) const = default;
+};
+
+inline constexpr uint64_t kArchivedKvBytes = uint64_t{4} << 20;  // most of a part, but for a larger block
+inline constexpr uint32_t kArchivedKvBlocks = 1024;
+
+// OK for the name of a file that lies in the folder itself: 1 to 128 letters, digits, '.', '_' and '-', no leading dot.
+Status CheckArchiveName(const std::string& name);
+
+class ArchiveWriter {
+ public:
+  ArchiveWriter(FileSystem& files, std::string folder, std::string name, const MacKey& key);
+  // What was not finished leaves no file.
+  ~ArchiveWriter();
+
+  Status Begin(const ArchiveHeader& header);
+  Status Append(const ArchivedKv& part);
+  // All parts were appended: it takes the place of an older file of its name.
+  Status Finish();
+  uint64_t bytes() const { return offset_; }
+
+ private:
+  Status Write(std::span<const std::byte> body);
+
+  FileSystem& files_;
+  const std::string folder_, name_, temporary_;
+  const MacKey key_;
+  std::unique_ptr<File> file_;
+  Digest last_{};  // MAC of the part before
+  uint64_t offset_ = 0;
+};
+
+class ArchiveReader {
+ public:
+  // kInvalid when there is no such file, kCorrupt when it is not what this server wrote.
+  static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& name,
+                                    const MacKey& key);
+
+  const ArchiveHeader& header() const { return header_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  // As often as header().parts.
+  Result<ArchivedKv> Next();
+  // All parts are whole and nothing follows; Next begins at the first again.
+  Status CheckAll();
+
+ private:
+  ArchiveReader(std::unique_ptr<File> file, uint64_t file_bytes, const MacKey& key);
+  Result<std::vector<std::byte>> Read();
+
+  std::unique_ptr<File> file_;
+  uint64_t file_bytes_;
+  MacKey key_;
+  ArchiveHeader header_;
+  Digest last_{};
+  uint64_t offset_ = 0;
+};
+
+}  // namespace cachalot::tier

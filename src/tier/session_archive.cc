@@ -1,0 +1,151 @@
+#include "tier/session_archive.h"
+
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace cachalot::tier {
+namespace {
+
+MacKey NewKey(const std::function<uint64_t()>& entropy) {
+  MacKey key;
+  for (size_t i = 0; i < key.size(); i += sizeof(uint64_t)) {
+    const uint64_t bits = entropy();
+    std::memcpy(key.data() + i, &bits, sizeof(bits));
+  }
+  return key;
+}
+
+// The file's; a new one where there is no file.
+Result<MacKey> KeyIn(FileSystem& files, const std::string& path, const std::function<uint64_t()>& entropy) {
+  MacKey key;
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(key));
+  if (const auto file = files.Open(path, OpenMode::kRead); file.ok()) {
+    CACHALOT_ASSIGN_OR_RETURN(const uint64_t size, (*file)->Size());
+    if (size != key.size()) return Invalid(fmt::format("{}: {} bytes, expected a key of {}", path, size, key.size()));
+    CACHALOT_RETURN_IF_ERROR((*file)->ReadAt(0, bytes));
+    return key;
+  }
+  key = NewKey(entropy);
+  const std::string temporary = path + ".tmp";
+  CACHALOT_RETURN_IF_ERROR(files.Remove(temporary));
+  CACHALOT_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files.Open(temporary, OpenMode::kCreate));
+  CACHALOT_RETURN_IF_ERROR(file->WriteAt(0, bytes));
+  CACHALOT_RETURN_IF_ERROR(file->Sync());
+  CACHALOT_RETURN_IF_ERROR(files.Rename(temporary, path));
+  CACHALOT_RETURN_IF_ERROR(files.SyncFolder(FolderAbove(path)));
+  return key;
+}
+
+}  // namespace
+
+class SessionArchive::Job final : public TransferJob {
+ public:
+  explicit Job(std::function<Status(Ended&)> work) : work_(std::move(work)) {}
+  Status Run(std::span<std::byte>, const std::atomic<bool>&) override { return work_(ended_); }
+  Ended Take() { return std::move(ended_); }
+
+ private:
+  const std::function<Status(Ended&)> work_;
+  Ended ended_;
+};
+
+Result<std::unique_ptr<SessionArchive>> SessionArchive::Open(FileSystem& files, Clock& clock,
+                                                             const SessionArchiveOptions& options) {
+  return Open(files, clock, options, [&clock](std::function<void()> notify) {
+    return MakeTransferEngine({}, {.limits = {.in_flight_bytes = {1, 1}}, .threads = 1, .notify = std::move(notify)},
+                              clock);
+  });
+}
+
+Result<std::unique_ptr<SessionArchive>> SessionArchive::Open(FileSystem& files, Clock&,
+                                                             const SessionArchiveOptions& options,
+                                                             const MakeTransfers& make_transfers) {
+  CACHALOT_RETURN_IF_ERROR(files.MakeFolder(options.folder));
+  (void)files.SyncFolder(FolderAbove(options.folder));  // where it cannot be opened, the folder was there before
+  CACHALOT_ASSIGN_OR_RETURN(const MacKey key, KeyIn(files, options.key_file, options.entropy));
+  std::unique_ptr<SessionArchive> archive(new SessionArchive(files, options.folder, key));
+  CACHALOT_ASSIGN_OR_RETURN(archive->transfers_, make_transfers([listener = archive->listener_.get()] {
+                              MutexLock hold(listener->mutex);
+                              if (listener->call) listener->call();
+                            }));
+  return archive;
+}
+
+SessionArchive::~SessionArchive() = default;
+
+Status SessionArchive::BeginSave(const std::string& name, const ArchiveHeader& header) {
+  CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
+  if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
+  writer_ = std::make_unique<ArchiveWriter>(files_, folder_, name, key_);
+  Submit([this, header](Ended&) { return writer_->Begin(header); });
+  return OkStatus();
+}
+
+void SessionArchive::WritePart(ArchivedKv part) {
+  Submit([this, part = std::move(part)](Ended&) { return writer_->Append(part); });
+}
+
+void SessionArchive::FinishSave() {
+  Submit([this](Ended& ended) {
+    ended.file_bytes = writer_->bytes();
+    return writer_->Finish();
+  });
+}
+
+Status SessionArchive::BeginRestore(const std::string& name) {
+  CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
+  if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
+  Submit([this, name](Ended& ended) -> Status {
+    CACHALOT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(files_, folder_, name, key_));
+    reader_ = std::make_unique<ArchiveReader>(std::move(reader));
+    ended.header = reader_->header();
+    ended.file_bytes = reader_->file_bytes();
+    return reader_->CheckAll();
+  });
+  return OkStatus();
+}
+
+void SessionArchive::ReadPart() {
+  Submit([this](Ended& ended) -> Status {
+    CACHALOT_ASSIGN_OR_RETURN(ended.part, reader_->Next());
+    return OkStatus();
+  });
+}
+
+void SessionArchive::Close() {
+  CACHALOT_CHECK(!under_way_);
+  writer_.reset();
+  reader_.reset();
+  open_ = false;
+}
+
+void SessionArchive::Submit(std::function<Status(Ended&)> work) {
+  CACHALOT_CHECK(!under_way_);
+  const Result<TransferId> id = transfers_->Submit({.priority = TransferPriority::kWriteBack,
+                                                    .link = TierId::kDisk,
+                                                    .direction = Direction::kDown,
+                                                    .job = std::make_unique<Job>(std::move(work))});
+  CACHALOT_CHECK(id.ok());  // it is the only one
+  under_way_ = true;
+}
+
+std::optional<SessionArchive::Ended> SessionArchive::Poll() {
+  for (TransferCompletion& completion : transfers_->Poll()) {
+    under_way_ = false;
+    Ended ended = static_cast<Job&>(*completion.job).Take();
+    ended.status = std::move(completion.status);
+    return ended;
+  }
+  return std::nullopt;
+}
+
+void SessionArchive::OnEnd(std::function<void()> call) {
+  MutexLock lock(listener_->mutex);
+  listener_->call = std::move(call);
+}
+
+}  // namespace cachalot::tier

@@ -1,0 +1,214 @@
+"""kill -9 at random moments of a server under load, with a disk tier that is too small for all, over and over: no wrong
+token, the files' room as promised and as told, healthy after every restart, and what was acknowledged still there.
+
+    python3 tests/server/kill_test.py --cachalot build/release/cachalot [--kills 200] [--seed 1] [--model MODEL]
+
+Without --model it writes a small one with random weights, which starts and computes in milliseconds. Half of the
+requests belong to sessions; a session whose suspension was acknowledged must be listed after the next start.
+"""
+
+import argparse
+import collections
+import http.client
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from live_server import LiveServer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ADMIN = {"Authorization": "Bearer root", "Content-Type": "application/json"}
+LIMIT = 6 << 20
+CLIENTS = 4
+# Much KV that costs little to compute would never be worth loading: so few values per token, and many layers' work.
+SHAPE = ["--shape", "tiny", "--layers", "6", "--width", "256", "--ffn", "1024", "--kv-heads", "1", "--context", "2048"]
+
+
+class Gone(Exception):
+    """The server was killed meanwhile."""
+
+
+def call(server, method, path, body=None):
+    """(status, the answer)"""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), ADMIN)
+        response = connection.getresponse()
+        text = response.read().decode()
+        return response.status, json.loads(text) if text else None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Gone() from error
+    finally:
+        connection.close()
+
+
+class Prompts:
+    """Conversations of several turns, so that prompts begin alike, and what each is answered."""
+
+    def __init__(self, seed, count=16):
+        generator = random.Random(seed)
+        words = lambda n: " ".join(str(generator.randrange(10**4)) for _ in range(n))
+        common = words(30)
+        self.texts = []
+        for i in range(count):
+            begin = common + words(20) if i % 3 else words(40)
+            self.texts += [begin, begin + words(60), begin + words(60) + words(90)]
+        self.answers = {}
+
+    def ask(self, server, index, session=None):
+        body = {"prompt": self.texts[index], "max_tokens": 5, "temperature": 0, "logprobs": 1}
+        if session:
+            body["kv"] = {"session": session}
+        status, answer = call(server, "POST", "/v1/completions", body)
+        if status != 200:
+            if status in (409, 429, 503):
+                return None
+            raise AssertionError(f"{status}: {answer}")
+        return answer["choices"], answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+class KillTest:
+    def __init__(self, options, folder, model):
+        self.options, self.folder, self.model = options, folder, model
+        self.random = random.Random(options.seed)
+        self.prompts = Prompts(options.seed)
+        self.problems = []
+        self.counts = collections.Counter()
+        self.suspended = set()  # acknowledged
+        self.lock = threading.Lock()
+
+    def start(self, *flags):
+        return LiveServer(None, self.options.cachalot, self.model,
+                          ["--admin-key", "root", "--kv-memory", self.options.kv_memory, *flags])
+
+    def start_with_disk(self):
+        return self.start("--disk-path", str(self.folder / "kv"), "--disk-size", str(LIMIT), "--disk-min-free", "0",
+                          "--session-path", str(self.folder / "sessions"))
+
+    def learn(self):
+        server = self.start("--no-prefix-cache")
+        for index in range(len(self.prompts.texts)):
+            self.prompts.answers[index] = self.prompts.ask(server, index)[0]
+        server.stop()
+
+    def load(self, server, seed):
+        """Asks until the server is gone."""
+        generator = random.Random(seed)
+        try:
+            while True:
+                index = generator.randrange(len(self.prompts.texts))
+                session = f"s{index // 3}" if generator.random() < 0.5 else None
+                answer = self.prompts.ask(server, index, session)
+                with self.lock:
+                    self.counts["answers"] += 1
+                    self.counts["refused"] += answer is None
+                    if answer is None:
+                        continue
+                    self.counts["cached tokens"] += answer[1]
+                    if answer[0] != self.prompts.answers[index]:
+                        self.problems.append(f"prompt {index}: {answer[0]}, alone {self.prompts.answers[index]}")
+                if session and generator.random() < 0.3:
+                    status, _ = call(server, "POST", f"/v1/kv/sessions/{session}/suspend", {})
+                    with self.lock:
+                        self.counts[f"suspend {status}"] += 1
+                        if status == 200:
+                            self.suspended.add(session)
+        except Gone:
+            pass
+        except AssertionError as error:
+            self.problems.append(str(error))
+
+    def expect(self, condition, text):
+        if not condition:
+            self.problems.append(text)
+
+    def occupied(self):
+        """(bytes of all files, of segments), as du counts them"""
+        everything = segments = 0
+        for path in (self.folder / "kv").iterdir():
+            if path.is_file():
+                everything += os.stat(path).st_blocks * 512
+                segments += os.stat(path).st_blocks * 512 * (path.suffix in (".seg", ".open"))
+        return everything, segments
+
+    def check(self, server):
+        """What must hold right after a start."""
+        self.expect(call(server, "GET", "/health") == (200, {"status": "ok"}), "not healthy")
+        everything, segments = self.occupied()
+        self.expect(everything <= LIMIT, f"{everything} bytes occupied")
+        told = call(server, "GET", "/v1/kv")[1]["disk"]
+        self.expect(told["occupied_bytes"] == segments, f"{segments} bytes of segments, told {told['occupied_bytes']}")
+        self.expect(told["failed_stores"] == 0, f"{told['failed_stores']} failed stores")
+        listed = {entry["id"] for entry in call(server, "GET", "/v1/kv/sessions")[1]["data"]}
+        self.expect(self.suspended <= listed, f"lost: {sorted(self.suspended - listed)}")
+        self.counts["blocks found"] += told["blocks"]
+
+    def one_kill(self, number):
+        if self.random.random() < 0.1:  # while it starts
+            process = subprocess.Popen(
+                [self.options.cachalot, "serve", self.model, "--port", "0", "--disk-path", str(self.folder / "kv"),
+                 "--disk-size", str(LIMIT), "--disk-min-free", "0", "--session-path", str(self.folder / "sessions")],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(self.random.random() * 0.2)
+            process.kill()
+            process.wait()
+        server = self.start_with_disk()
+        self.check(server)
+        clients = [threading.Thread(target=self.load, args=(server, number * CLIENTS + i)) for i in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        time.sleep(self.random.random() ** 2 * 2)
+        if (loaded := self.loaded(server)) is not None:
+            self.counts["loaded tokens"] += loaded
+        server.process.kill()
+        server.process.wait()
+        server.process.stdout.close()
+        for client in clients:
+            client.join()
+        self.expect(self.occupied()[0] <= LIMIT, f"{self.occupied()[0]} bytes occupied after a kill")
+
+    def loaded(self, server):
+        try:
+            return call(server, "GET", "/v1/kv")[1]["disk"]["loaded_tokens"]
+        except Gone:
+            return None
+
+    def run(self):
+        self.learn()
+        for number in range(self.options.kills):
+            self.one_kill(number)
+            if self.problems:
+                print(f"after {number + 1} kills:", *self.problems[:10], sep="\n  ")
+                return False
+        print(f"{self.options.kills} kills:", ", ".join(f"{count} {what}" for what, count in self.counts.items()))
+        self.expect(self.counts["loaded tokens"] > 0, "nothing ever came from disk: the test proves nothing")
+        print(*self.problems, sep="\n")
+        return not self.problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cachalot", required=True, help="path of the program")
+    parser.add_argument("--model", help="path or catalogue name")
+    parser.add_argument("--kv-memory", default="4MiB", help="of the hot pool, too small for all")
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as parent:
+        folder = pathlib.Path(parent)
+        model = options.model
+        if model is None:
+            model = str(folder / "tiny.gguf")
+            subprocess.run([sys.executable, str(ROOT / "tools/random_gguf.py"), *SHAPE, model], check=True,
+                           stdout=subprocess.DEVNULL)
+        sys.exit(not KillTest(options, folder, model).run())
+
+
+if __name__ == "__main__":
+    main()
