@@ -1,5 +1,8 @@
 // FunctionRef<R(Args...)> refers to a callable without owning it: for arguments that are called before the call
-// returns. Threads:   as the callable. Ownership: none; the callable must outlive every call. Invariant: never empty.
+// returns.
+// Threads:   as the callable.
+// Ownership: none; the callable must outlive every call.
+// Invariant: never empty.
 // Cost:      one indirect call, no allocation.
 #pragma once
 

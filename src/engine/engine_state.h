@@ -130,7 +130,7 @@ struct Engine::State {
   void KeepHistory(Request& request, const Choice& choice);
   bool PutSession(Session session);
   void EraseSession(const SessionName& name);
-  std::optional<tier::TransferId> DeleteSession(const SessionName& name);
+  Result<std::optional<tier::TransferId>> DeleteSession(const SessionName& name);
   void EndSessions();
   void PinSession(const SessionName& name);
   void LetGoOfPin(const SessionName& name);
@@ -276,7 +276,8 @@ struct Engine::State {
   void EndAwaited(WriteTicket ticket, const Status& status);
   void NoteStored(const tier::KvStore::Ended& ended);
   // Returns what is under way on disk; before that has ended, a crash may bring it back.
-  std::optional<tier::TransferId> ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from);
+  Result<std::optional<tier::TransferId>> ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens,
+                                                   uint64_t from);
 
   // tiers_host.cc
   void TakeLeaving(const kv::LeavingBlock& block);

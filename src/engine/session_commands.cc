@@ -39,7 +39,12 @@ void Engine::State::BeginCommand(SessionCommand command, SessionMove* move) {
     case SessionVerb::kPrefetch: return BeginResume(command, move);
     case SessionVerb::kPin: return BeginPin(command.pinned, move);
     case SessionVerb::kFork: return BeginFork(command.other, move);
-    case SessionVerb::kDelete: move->erasure = DeleteSession(command.name); return AwaitSync(move);
+    case SessionVerb::kDelete: {
+      Result<std::optional<tier::TransferId>> erasure = DeleteSession(command.name);
+      move->Fail(erasure.status());
+      if (erasure.ok()) move->erasure = *erasure;
+      return AwaitSync(move);
+    }
     case SessionVerb::kSave: return BeginSave(command.other, move);
     case SessionVerb::kRestore: return BeginRestore(command, move);
   }

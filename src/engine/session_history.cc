@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "engine/engine_state.h"
 #include "kv/identity.h"
 
@@ -161,13 +162,15 @@ void Engine::State::EndSessions() {
     if (InUse(expiry->name)) {
       UseSession(expiry->name);
     } else {
-      DeleteSession(expiry->name);
+      const Status erased = DeleteSession(expiry->name).status();
+      if (!erased.ok())
+        LogWarning(fmt::format("KV of a session whose time is over stays on disk: {}", erased.message()));
     }
   }
 }
 
 // With its KV, but for what others have as well. Requests of it that wait or run are of no session any more.
-std::optional<tier::TransferId> Engine::State::DeleteSession(const SessionName& name) {
+Result<std::optional<tier::TransferId>> Engine::State::DeleteSession(const SessionName& name) {
   for (std::deque<Request>* requests : {&waiting, &running}) {
     for (Request& request : *requests) {
       if (request.asked.session == name) request.asked.session.reset();
@@ -177,7 +180,7 @@ std::optional<tier::TransferId> Engine::State::DeleteSession(const SessionName& 
   const Session& session = *sessions.Find(name);
   LetGoOfPin(name);
   pins.EndDue(now, UINT32_MAX);
-  std::optional<tier::TransferId> erasure;
+  Result<std::optional<tier::TransferId>> erasure = std::optional<tier::TransferId>();
   if (session.record.identity == identity) {
     const uint64_t shared =
         std::max(SharedTokens(name, session, /*hot_only=*/false), session.record.scope.public_tokens);

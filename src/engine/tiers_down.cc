@@ -254,8 +254,8 @@ void Engine::State::NoteStored(const tier::KvStore::Ended& ended) {
 }
 
 // Nothing of these tokens' blocks from token `from` on is found any more, as far as nobody uses it now.
-std::optional<tier::TransferId> Engine::State::ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens,
-                                                        uint64_t from) {
+Result<std::optional<tier::TransferId>> Engine::State::ForgetKv(const PrefixScope& scope,
+                                                                std::span<const TokenId> tokens, uint64_t from) {
   const uint32_t block_tokens = kv.geometry().block_tokens;
   std::vector<Digest> keys = kv::BlockKeys(identity, scope, block_tokens, tokens, kv::Tail::kShortToo);
   keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(from / block_tokens, keys.size())));
@@ -263,7 +263,7 @@ std::optional<tier::TransferId> Engine::State::ForgetKv(const PrefixScope& scope
   if (host != nullptr) {
     for (const Digest& key : keys) host->Erase(key);
   }
-  if (store == nullptr || keys.empty()) return std::nullopt;
+  if (store == nullptr || keys.empty()) return std::optional<tier::TransferId>();
   const auto among = [&](const Digest& key) { return std::ranges::find(keys, key) != keys.end(); };
   for (Unwritten& item : down.unwritten) {
     const auto first = std::ranges::find_if(item.keys, among);
@@ -273,8 +273,8 @@ std::optional<tier::TransferId> Engine::State::ForgetKv(const PrefixScope& scope
   for (SlotCopies& copies : down.copies) {
     if (std::ranges::any_of(copies.run.blocks, among, &tier::KvRunBlock::key)) copies.run.blocks.clear();
   }
-  const Result<tier::TransferId> erasure = store->Erase(std::move(keys));
-  return erasure.ok() ? std::optional(*erasure) : std::nullopt;
+  CACHALOT_ASSIGN_OR_RETURN(const tier::TransferId erasure, store->Erase(std::move(keys)));
+  return std::optional(erasure);
 }
 
 }  // namespace cachalot::engine

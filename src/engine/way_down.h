@@ -1,7 +1,9 @@
 // WayDown is what the engine has on its way to lower tiers: histories that are still to be written, copies out of the
-// hot pool, and runs that are being stored. Threads:   engine thread. Ownership: owns the staging, cells and pins of
-// copies under way; ends before the tiers that they belong to. Invariant: copies end in the order in which they were
-// begun. Cost:      none.
+// hot pool, and runs that are being stored.
+// Threads:   engine thread.
+// Ownership: owns the staging, cells and pins of copies under way; ends before the tiers that they belong to.
+// Invariant: copies end in the order in which they were begun.
+// Cost:      none.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // The private state of KvManager, shared by kv_manager.cc (sequences), kv_growth.cc (the step), kv_load.cc and
-// kv_snapshot.cc. Threads:   engine thread. Ownership: see kv_manager.h. Invariant: `live` ascends by id; a sequence's
-// page tables name the index's slots for every block that the index
+// kv_snapshot.cc.
+// Threads:   engine thread.
+// Ownership: see kv_manager.h.
+// Invariant: `live` ascends by id; a sequence's page tables name the index's slots for every block that the index
 //            lists on its way.
 // Cost:      none.
 #pragma once

@@ -2,7 +2,8 @@
 // Threads:   constant data.
 // Ownership: static.
 // Invariant: names are unique; arithmetic is dense (no sparsity), with f32 accumulation where the sheet tells them
-// apart. Cost:      none.
+//            apart.
+// Cost:      none.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 // RunTieredSoak sends random work to an engine over a disk tier on which everything fails at some time: operations of
 // the file system, single bits, files cut short, the disk full, transfers late, out of order and failing, clocks that
-// jump, crashes. Whoever finishes must have got exactly the model's tokens. Threads:   one. Ownership: none. Invariant:
-// equal runs do the same. Cost:      a fraction of a millisecond per step.
+// jump, crashes. Whoever finishes must have got exactly the model's tokens.
+// Threads:   one.
+// Ownership: none.
+// Invariant: equal runs do the same.
+// Cost:      a fraction of a millisecond per step.
 #pragma once
 
 #include <algorithm>
