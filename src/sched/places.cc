@@ -10,6 +10,7 @@ constexpr size_t kMostKnown = 4096;
 constexpr Nanos kKnownFor = std::chrono::minutes(10);
 constexpr double kNewest = 1.0 / 16;
 constexpr double kNewestReturn = 1.0 / 64;
+constexpr double kMostReturn = 0.75;                         // from that share on all places are kept whole
 constexpr double kDeviations = 8;                            // exponential gaps exceed that in 1 of 1,000 cases
 constexpr double kFirstGuess = 10, kLeast = 1, kMost = 120;  // seconds
 
@@ -42,6 +43,10 @@ Places::Return Places::Come(Key key, Nanos now) {
   const bool kept = LosePlace(away, key);
   if (kept) LearnReturn(true);
   return {kept, away.since};
+}
+
+uint64_t Places::kept_slots() const {
+  return static_cast<uint64_t>(std::min(return_share_ / kMostReturn, 1.0) * static_cast<double>(kept_slots_));
 }
 
 void Places::LearnReturn(bool returned) { return_share_ += kNewestReturn * ((returned ? 1 : 0) - return_share_); }

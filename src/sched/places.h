@@ -37,9 +37,9 @@ class Places {
   // Those that are away for too long keep their place no more.
   void Expire(Nanos now);
 
-  // Those that are away and keep their place; of their slots, as many as are likely to be wanted again.
+  // Those that are away and keep their place; of their slots, all while most come back, else fewer.
   uint32_t kept() const { return static_cast<uint32_t>(kept_.size()); }
-  uint64_t kept_slots() const { return static_cast<uint64_t>(return_share_ * static_cast<double>(kept_slots_)); }
+  uint64_t kept_slots() const;
   // Of those that go away, the share that comes back while it has its place.
   double return_share() const { return return_share_; }
   // For how long one does.
