@@ -9,6 +9,7 @@
 
 #include "base/mutex.h"
 #include "base/thread_pool.h"
+#include "base/trimmed.h"
 #include "cli/flags.h"
 #include "cli/replay_run.h"
 #include "cli/terminal.h"
@@ -19,12 +20,6 @@ namespace {
 constexpr size_t kMostCombinations = 10'000;
 
 using Combination = std::vector<std::pair<std::string, std::string>>;  // name, value
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string> Parts(std::string_view text, char separator) {
   std::vector<std::string> parts;

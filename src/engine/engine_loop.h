@@ -1,7 +1,6 @@
 // EngineLoop is the engine thread: it feeds messages of other threads into Engine::Step and hands its outputs on.
 // Threads:   Submit, Cancel, Ask, Command, Drain and Stop may be called from any thread; the sink runs on the engine
-// thread, for
-//            every step that ran the model or has something to say, and must not block.
+//            thread, for every step that ran the model or has something to say, and must not block.
 // Ownership: owns the thread; borrows engine and clock.
 // Invariant: messages of one caller are seen in order; nothing is delivered after Stop returned.
 // Cost:      sleeps while there is nothing to do.

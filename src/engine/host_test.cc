@@ -8,15 +8,8 @@ namespace {
 constexpr uint64_t kHostBytes = 256 << 10;
 
 EngineOptions Options() { return {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}; }
-exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
 
-struct Case {
-  const char* name;
-  Device device;
-  exec::FakeOptions model;
-};
-
-class Host : public testing::TestWithParam<Case> {
+class Host : public testing::TestWithParam<TieredCase> {
  protected:
   // A link over which copying is sooner than computing, and host memory beyond the pool; no disk.
   TieredRig::Options With() const {
@@ -29,13 +22,10 @@ class Host : public testing::TestWithParam<Case> {
             .host_bytes = kHostBytes};
   }
 
-  static uint32_t Ask(TieredRig& tiered, GenerateRequest request) {
-    tiered.rig().Arrive(request);
-    tiered.rig().RunToEnd();
-    const std::pair key(request.id, 0u);
-    EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
+  static uint32_t Ask(TieredRig& tiered, const GenerateRequest& request) {
+    const uint32_t cached = engine::Ask(tiered, request);
     EXPECT_EQ(tiered.host().Violations(), std::vector<std::string>());
-    return tiered.rig().finishes.at(key).cached_tokens;
+    return cached;
   }
   static EngineStats Settled(TieredRig& tiered) {
     for (int i = 0; i < 100; ++i) tiered.rig().Step();
@@ -149,9 +139,10 @@ TEST_P(Host, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Host,
-                         testing::Values(Case{"Full", Device::kCpu, {}}, Case{"Sliding", Device::kCpu, Sliding()},
-                                         Case{"FullOverALink", Device::kSimLink, {}},
-                                         Case{"SlidingOverALink", Device::kSimLink, Sliding()}),
+                         testing::Values(TieredCase{"Full", Device::kCpu, {}},
+                                         TieredCase{"Sliding", Device::kCpu, SlidingModel()},
+                                         TieredCase{"FullOverALink", Device::kSimLink, {}},
+                                         TieredCase{"SlidingOverALink", Device::kSimLink, SlidingModel()}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -8,22 +8,7 @@
 namespace cachalot::engine {
 namespace {
 
-exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
-
-uint32_t Ask(TieredRig& tiered, const GenerateRequest& request) {
-  tiered.rig().Arrive(request);
-  tiered.rig().RunToEnd();
-  const std::pair key(request.id, 0u);
-  EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
-  return tiered.rig().finishes.at(key).cached_tokens;
-}
-
-struct Case {
-  const char* name;
-  Device device;
-  exec::FakeOptions model;
-};
-class Loads : public testing::TestWithParam<Case> {};
+class Loads : public testing::TestWithParam<TieredCase> {};
 
 // The front computes a block per step while parts of the load arrive late, out of order or not at all.
 TEST_P(Loads, WhereverFrontAndLoadMeetTheAnswerIsThatOfTheRequestAlone) {
@@ -74,8 +59,9 @@ TEST_P(Loads, ACancelWhileBothGoOnLeavesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Loads,
-                         testing::Values(Case{"Full", Device::kCpu, {}}, Case{"Sliding", Device::kCpu, Sliding()},
-                                         Case{"SlidingOverALink", Device::kSimLink, Sliding()}),
+                         testing::Values(TieredCase{"Full", Device::kCpu, {}},
+                                         TieredCase{"Sliding", Device::kCpu, SlidingModel()},
+                                         TieredCase{"SlidingOverALink", Device::kSimLink, SlidingModel()}),
                          [](const auto& info) { return info.param.name; });
 
 // Steps take the time that the curve says, and the disk as long as its rate: all in virtual time.

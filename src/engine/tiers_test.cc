@@ -9,29 +9,13 @@ namespace {
 constexpr StepCurve kSlow = {1e-2, 1e-3};
 EngineOptions Options() { return {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}; }
 
-exec::FakeOptions Sliding() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
-
-struct Case {
-  const char* name;
-  Device device;
-  exec::FakeOptions model;
-};
-class Tiers : public testing::TestWithParam<Case> {
+class Tiers : public testing::TestWithParam<TieredCase> {
  protected:
   TieredRig::Options With() const {
     return {.engine = Options(), .model = GetParam().model, .device = GetParam().device, .curve = kSlow};
   }
 
   static uint64_t Loaded(TieredRig& tiered) { return tiered.rig().Step().stats.tiers.loaded_tokens; }
-
-  // Asks, and expects the answer that the request gets alone.
-  static uint32_t Ask(TieredRig& tiered, GenerateRequest request) {
-    tiered.rig().Arrive(request);
-    tiered.rig().RunToEnd();
-    const std::pair key(request.id, 0u);
-    EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
-    return tiered.rig().finishes.at(key).cached_tokens;
-  }
 };
 
 TEST_P(Tiers, WhatARestartForgetsIsOnDisk) {
@@ -259,9 +243,10 @@ TEST_P(Tiers, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Tiers,
-                         testing::Values(Case{"Full", Device::kCpu, {}}, Case{"Sliding", Device::kCpu, Sliding()},
-                                         Case{"FullOverALink", Device::kSimLink, {}},
-                                         Case{"SlidingOverALink", Device::kSimLink, Sliding()}),
+                         testing::Values(TieredCase{"Full", Device::kCpu, {}},
+                                         TieredCase{"Sliding", Device::kCpu, SlidingModel()},
+                                         TieredCase{"FullOverALink", Device::kSimLink, {}},
+                                         TieredCase{"SlidingOverALink", Device::kSimLink, SlidingModel()}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -9,11 +9,6 @@ TieredRig::Options Options() { return {.engine = {.max_sequences = 8, .step_rows
 
 uint64_t SlotBytes() { return exec::FakeExecutor::LayoutFor({}).slot_bytes; }
 
-void Ask(TieredRig& tiered, const GenerateRequest& request) {
-  tiered.rig().Arrive(request);
-  tiered.rig().RunToEnd();
-}
-
 TEST(WriteBehind, NoMoreIsWrittenThanTheRateAllows) {
   TieredRig::Options options = Options();
   options.slots = 600;

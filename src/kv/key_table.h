@@ -2,8 +2,7 @@
 // Threads:   owned by one thread.
 // Ownership: owns its cells.
 // Invariant: at most half of the cells are taken. Where a key lies depends on a secret, so that nobody can choose
-// tokens
-//            whose hashes crowd into few cells; what is found does not.
+//            tokens whose hashes crowd into few cells; what is found does not.
 // Cost:      O(1) expected; doubles when it is half full, and never grows past twice what it held at most.
 #pragma once
 

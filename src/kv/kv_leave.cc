@@ -49,8 +49,6 @@ void KvManager::EvictAhead(uint32_t slots) {
 
 void KvManager::BeginCopyOut(SlotId slot) { state_->pool.BeginCopyOut(slot); }
 void KvManager::EndCopyOut(SlotId slot) { state_->pool.EndCopyOut(slot); }
-void KvManager::BeginCopyIn(SlotId slot) { state_->pool.BeginCopyIn(slot); }
-void KvManager::EndCopyIn(SlotId slot) { state_->pool.EndCopyIn(slot); }
 uint32_t KvManager::deferred_slots() const { return state_->pool.deferred_count(); }
 uint32_t KvManager::copying_slots() const { return state_->pool.transfers().copying(); }
 

@@ -3,9 +3,8 @@
 // Threads:   owned by the engine thread; no method may be called from another.
 // Ownership: owns the slot pool, every page table and the prefix index. A StepReservation must end before the manager.
 // Invariant: free + idle + deferred + in-use slots == all slots, where idle ones are held by the index alone and can be
-// evicted; a
-//            slot's reference count is the number of page-table entries that name it, plus one if the index lists it; a
-//            block that two hold is never written.
+//            evicted; a slot's reference count is the number of page-table entries that name it, plus one if the index
+//            lists it; a block that two hold is never written.
 // Cost:      O(blocks touched); no heap allocation per block in steady state.
 #pragma once
 
@@ -137,11 +136,9 @@ class KvManager {
   // `call` hears of blocks before they are evicted because others need the room, whoever asks for it. It may begin
   // copies out of their slots, and call nothing else.
   void OnLeaving(const Digest& identity, std::function<void(const LeavingBlock&)> call);
-  // Copies of slots, out of indexed ones or into those of a load: nobody else gets a slot before its copies have ended.
+  // Copies out of indexed slots: nobody else gets a slot before its copies have ended.
   void BeginCopyOut(SlotId slot);
   void EndCopyOut(SlotId slot);
-  void BeginCopyIn(SlotId slot);
-  void EndCopyIn(SlotId slot);
   // Slots that are given up and come free when their copies end; and all that have copies.
   uint32_t deferred_slots() const;
   uint32_t copying_slots() const;

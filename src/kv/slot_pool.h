@@ -43,12 +43,9 @@ class SlotPool {
   // Those that became free since the last call; they may have been taken again.
   std::vector<SlotId> TakeToScrub() { return std::exchange(to_scrub_, {}); }
 
-  // Copies whose slots must not be taken before they end. Out: requires that the slot is indexed, or was. In: requires
-  // that it has references, and is going to be indexed only after the end.
+  // Copies whose slots must not be taken before they end. Requires that the slot is indexed, or was.
   void BeginCopyOut(SlotId slot) { transfers_.BeginOut(slot); }
   void EndCopyOut(SlotId slot) { ListIfFreed(slot, transfers_.EndOut(slot)); }
-  void BeginCopyIn(SlotId slot) { transfers_.BeginIn(slot); }
-  void EndCopyIn(SlotId slot) { ListIfFreed(slot, transfers_.EndIn(slot)); }
   const SlotTransfers& transfers() const { return transfers_; }
 
   bool to_scrub(SlotId slot) const { return scrub_.at(slot.value); }

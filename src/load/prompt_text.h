@@ -2,8 +2,7 @@
 // Threads:   pure functions.
 // Ownership: none.
 // Invariant: equal keys give equal words, and a shorter text is a prefix of a longer one of the same key; different
-// keys
-//            give texts that part within a few words.
+//            keys give texts that part within a few words.
 // Cost:      some nanoseconds per word.
 #pragma once
 

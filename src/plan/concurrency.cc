@@ -6,17 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "base/trimmed.h"
+
 namespace cachalot::plan {
 namespace {
 
 constexpr uint64_t kMaxConcurrency = 1'000'000'000;
 constexpr size_t kMaxSamples = 10'000'000;
-
-std::string_view Trimmed(std::string_view line) {
-  const size_t begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
-}
 
 // The least sample that at least this share of all is not above.
 uint64_t Quantile(const std::vector<uint64_t>& sorted, uint64_t percent) {

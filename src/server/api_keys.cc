@@ -8,20 +8,15 @@
 #include <fmt/format.h>
 
 #include "base/hex.h"
+#include "base/trimmed.h"
 #include "server/cache_salt.h"
 
 namespace cachalot::server {
 namespace {
 
 constexpr size_t kMaxNameBytes = 128;
-constexpr std::string_view kBlanks = " \t\r";
 constexpr uint64_t kMaxWeight = 1000;
 constexpr uint64_t kMaxCap = 1'000'000'000'000;
-
-std::string_view Trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
-  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
 
 // Cuts off what stands before the next blanks, and those.
 std::string_view NextItem(std::string_view* line) {

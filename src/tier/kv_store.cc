@@ -215,24 +215,17 @@ Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, 
                                                uint64_t block_bytes, const TierRateTable& measured) {
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskTier> disk, DiskTier::Open(files, clock, std::move(options)));
   auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock, measured);
-  const auto notify = [listener = store->listener_.get()] {
-    MutexLock lock(listener->mutex);
-    if (listener->call) listener->call();
-  };
   const uint64_t staging_bytes = std::max(kLeastStaging, kStagedBlocks * (block_bytes + kDiskPage));
   CACHALOT_ASSIGN_OR_RETURN(
       store->transfers_,
       MakeTransferEngine(store->staging_.Resize(staging_bytes),
                          {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}, .running_jobs = {kReads, 1}},
                           .threads = kReads + 1,
-                          .notify = notify},
+                          .notify = store->listener_.notify()},
                          clock));
   return store;
 }
 
-void KvStore::OnEnd(std::function<void()> call) {
-  MutexLock lock(listener_->mutex);
-  listener_->call = std::move(call);
-}
+void KvStore::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 
 }  // namespace cachalot::tier

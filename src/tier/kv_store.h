@@ -15,11 +15,11 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "base/tier_rate.h"
 #include "tier/aligned_bytes.h"
 #include "tier/disk_tier.h"
+#include "tier/end_listener.h"
 #include "tier/kv_run.h"
 #include "tier/transfer_engine.h"
 
@@ -110,14 +110,9 @@ class KvStore {
   Ended End(TransferCompletion& completion, Nanos now);
   void EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended);
 
-  struct Listener {
-    Mutex mutex;
-    std::function<void()> call CACHALOT_GUARDED_BY(mutex);
-  };
-
   std::unique_ptr<DiskTier> disk_;
   AlignedBytes staging_;  // may be empty
-  std::unique_ptr<Listener> listener_ = std::make_unique<Listener>();
+  EndListener listener_;
   std::unique_ptr<TransferEngine> transfers_;  // ends before what its jobs use
   Clock& clock_;
   const std::unique_ptr<cost::TierRates> rates_;

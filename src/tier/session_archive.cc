@@ -68,10 +68,7 @@ Result<std::unique_ptr<SessionArchive>> SessionArchive::Open(FileSystem& files, 
   (void)files.SyncFolder(FolderAbove(options.folder));  // where it cannot be opened, the folder was there before
   CACHALOT_ASSIGN_OR_RETURN(const MacKey key, KeyIn(files, options.key_file, options.entropy));
   std::unique_ptr<SessionArchive> archive(new SessionArchive(files, options.folder, key));
-  CACHALOT_ASSIGN_OR_RETURN(archive->transfers_, make_transfers([listener = archive->listener_.get()] {
-                              MutexLock hold(listener->mutex);
-                              if (listener->call) listener->call();
-                            }));
+  CACHALOT_ASSIGN_OR_RETURN(archive->transfers_, make_transfers(archive->listener_.notify()));
   return archive;
 }
 
@@ -143,9 +140,6 @@ std::optional<SessionArchive::Ended> SessionArchive::Poll() {
   return std::nullopt;
 }
 
-void SessionArchive::OnEnd(std::function<void()> call) {
-  MutexLock lock(listener_->mutex);
-  listener_->call = std::move(call);
-}
+void SessionArchive::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 
 }  // namespace cachalot::tier

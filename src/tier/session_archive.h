@@ -16,9 +16,9 @@
 #include "base/entropy.h"
 #include "base/file_system.h"
 #include "base/hmac.h"
-#include "base/mutex.h"
 #include "base/status.h"
 #include "tier/archive_file.h"
+#include "tier/end_listener.h"
 #include "tier/transfer_engine.h"
 
 namespace cachalot::tier {
@@ -65,10 +65,6 @@ class SessionArchive {
 
  private:
   class Job;
-  struct Listener {
-    Mutex mutex;
-    std::function<void()> call CACHALOT_GUARDED_BY(mutex);
-  };
 
   SessionArchive(FileSystem& files, std::string folder, const MacKey& key)
       : files_(files), folder_(std::move(folder)), key_(key) {}
@@ -77,7 +73,7 @@ class SessionArchive {
   FileSystem& files_;
   const std::string folder_;
   const MacKey key_;
-  std::unique_ptr<Listener> listener_ = std::make_unique<Listener>();
+  EndListener listener_;
   std::unique_ptr<ArchiveWriter> writer_;  // these two are the job's while one is under way
   std::unique_ptr<ArchiveReader> reader_;
   bool open_ = false;

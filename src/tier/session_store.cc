@@ -110,10 +110,7 @@ Result<std::unique_ptr<SessionStore>> SessionStore::Open(FileSystem& files, Cloc
       SessionJournal::Open(files, options.folder, {.uuid = NewUuid(options.entropy)});
   if (!journal.ok()) return journal.status().Annotate(fmt::format("sessions in {}", options.folder));
   std::unique_ptr<SessionStore> store(new SessionStore(std::move(*journal), std::move(lock), clock));
-  CACHALOT_ASSIGN_OR_RETURN(store->transfers_, make_transfers([listener = store->listener_.get()] {
-                              MutexLock hold(listener->mutex);
-                              if (listener->call) listener->call();
-                            }));
+  CACHALOT_ASSIGN_OR_RETURN(store->transfers_, make_transfers(store->listener_.notify()));
   return store;
 }
 
@@ -207,10 +204,7 @@ void SessionStore::End(TransferCompletion& completion, std::vector<Ended>* ended
   for (const SyncId id : std::exchange(syncs_in_batch_, {})) ended->push_back({id, completion.status});
 }
 
-void SessionStore::OnEnd(std::function<void()> call) {
-  MutexLock lock(listener_->mutex);
-  listener_->call = std::move(call);
-}
+void SessionStore::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 
 std::optional<Nanos> SessionStore::WakeAt() const {
   const std::optional<Nanos> transfer = transfers_->WakeAt();

@@ -5,7 +5,7 @@
 // Invariant: every Sync() ends exactly once. One that ended well: all that was noted before it survives a crash, and
 //            what was deleted before it never comes back. What was not written is tried again until it is.
 // Cost:      no call waits for the disk but Open and the destructor, which waits for what is under way. Memory for the
-// names of what changed, and for one batch of changes.
+//            names of what changed, and for one batch of changes.
 //
 // What is noted of a session is that it changed, not how: when a batch begins, what is then in the table is written.
 #pragma once
@@ -25,8 +25,8 @@
 #include "base/file_lock.h"
 #include "base/file_system.h"
 #include "base/ids.h"
-#include "base/mutex.h"
 #include "base/status.h"
+#include "tier/end_listener.h"
 #include "tier/session_journal.h"
 #include "tier/stored_session.h"
 #include "tier/transfer_engine.h"
@@ -99,10 +99,6 @@ class SessionStore {
     bool used = false;
     std::optional<uint64_t> from_position;  // of tokens that are others
   };
-  struct Listener {
-    Mutex mutex;
-    std::function<void()> call CACHALOT_GUARDED_BY(mutex);
-  };
 
   SessionStore(SessionJournal::Opened journal, std::optional<FileLock> lock, Clock& clock);
 
@@ -119,7 +115,7 @@ class SessionStore {
   const SessionRecovery recovery_;
   std::vector<StoredSession> found_;
   Clock& clock_;
-  std::unique_ptr<Listener> listener_ = std::make_unique<Listener>();
+  EndListener listener_;
   std::unique_ptr<TransferEngine> transfers_;  // ends before what its jobs use
   std::map<SessionKey, Dirty> dirty_;
   std::set<SessionKey> written_;        // that the journal was given

@@ -2,8 +2,7 @@
 // Threads:   called by the owner's thread alone, on which it also destroys jobs; jobs run on others. `notify` is called
 //            from any thread, under no lock.
 // Ownership: a job belongs to the engine from Submit until its completion; if that comes while the job still runs,
-// until
-//            a Poll after it has returned. Staging taken from an engine must not outlive it.
+//            until a Poll after it has returned. Staging taken from an engine must not outlive it.
 // Invariant: every job submitted completes exactly once. Bytes in flight per direction, and staging, stay within their
 //            limits, jobs that still run after their completion included. A job is started with all of its staging or
 //            not at all. Nothing is delivered once the completion is posted.

@@ -1,8 +1,7 @@
 // TransferQueue decides which job runs next, and what becomes of each: the transfer engine without its threads.
 // Threads:   none of its own; the owner guards it.
 // Ownership: owns jobs from Submit until TakePosted. Destroys none, nor any staging, so that the owner may call it
-// under
-//            the lock that giving staging back takes.
+//            under the lock that giving staging back takes.
 // Invariant: as TransferEngine.
 // Cost:      as TransferEngine.
 //

@@ -171,4 +171,21 @@ class TieredRig {
   std::unique_ptr<Rig> rig_;
 };
 
+// What tests over tiers are repeated with.
+struct TieredCase {
+  const char* name;
+  Device device;
+  exec::FakeOptions model;
+};
+inline exec::FakeOptions SlidingModel() { return {.windows = {0, 24, 24, 40}, .block_tokens = 16}; }
+
+// Asks, and expects the answer that the request gets alone. How many of its tokens were not computed.
+inline uint32_t Ask(TieredRig& tiered, const GenerateRequest& request) {
+  tiered.rig().Arrive(request);
+  tiered.rig().RunToEnd();
+  const std::pair key(request.id, 0u);
+  EXPECT_EQ(tiered.rig().outputs[key], Expected(tiered.rig().executor(), request, 0));
+  return tiered.rig().finishes.at(key).cached_tokens;
+}
+
 }  // namespace cachalot::engine

@@ -3,8 +3,7 @@
 // Ownership: owns all weights; the GgufFile may be closed after Load.
 // Invariant: every matrix has the shape that the spec asks for.
 // Cost:      Load reads, hashes and repacks every weight once, in parallel; about the file's bytes stay resident. With
-// a
-//            panel file of the same model it reads and hashes both, and repacks nothing.
+//            a panel file of the same model it reads and hashes both, and repacks nothing.
 #pragma once
 
 #include <cstdint>

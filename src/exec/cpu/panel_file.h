@@ -2,8 +2,7 @@
 // Threads:   pure functions of files; a mapping may be read from any thread.
 // Ownership: matrices share the mapping, which ends with the last of them.
 // Invariant: ReadPanelFile gives what WritePanelFile was given, or an error: every byte is checked. What a file holds
-// is
-//            named by the fingerprint of the model that it was packed from; its path alone proves nothing.
+//            is named by the fingerprint of the model that it was packed from; its path alone proves nothing.
 // Cost:      reading takes every byte once, in parallel, at the speed of XXH3; writing is one pass and a sync.
 //
 // The file: "CHPANELS", the index's length and its XXH3 (64 bits each, little endian), the index, then panels at
