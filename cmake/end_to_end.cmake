@@ -23,6 +23,8 @@ cachalot_end_to_end(end_to_end_disk model
                     ${Python3_EXECUTABLE} tests/server/disk_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_sessions model
                     ${Python3_EXECUTABLE} tests/server/sessions_test.py --cachalot $<TARGET_FILE:cachalot>)
+cachalot_end_to_end(end_to_end_record model
+                    ${Python3_EXECUTABLE} tests/server/record_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_kill slow
                     ${Python3_EXECUTABLE} tests/server/kill_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_bench_serve model

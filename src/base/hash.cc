@@ -6,10 +6,19 @@
 #include "base/check.h"
 
 namespace cachalot {
+namespace {
+
+// Looked up once: OpenSSL would do it under locks for every digest, which takes longer than to hash a short text.
+const EVP_MD* Algorithm() {
+  static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return sha256;
+}
+
+}  // namespace
 
 struct Sha256::Context {
   EVP_MD_CTX* evp = EVP_MD_CTX_new();
-  Context() { CACHALOT_CHECK(evp != nullptr && EVP_DigestInit_ex(evp, EVP_sha256(), nullptr) == 1); }
+  Context() { CACHALOT_CHECK(evp != nullptr && EVP_DigestInit_ex(evp, Algorithm(), nullptr) == 1); }
   ~Context() { EVP_MD_CTX_free(evp); }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

@@ -61,6 +61,7 @@ enum class Counter : uint16_t {
   kTokensPrefetched,
   kHostTokensLoaded,
   kEngineTime,
+  kRecordsLost,
 };
 
 enum class Gauge : uint16_t {
@@ -235,6 +236,8 @@ inline constexpr std::array kCounters = {
                        "microseconds",
                        "Time of the engine: in steps that ran the model, in others, waiting for transfers, or idle.",
                        {"use", metric_values::kEngineUses}},
+    MetricRow<Counter>{Counter::kRecordsLost, "cachalot_records_lost_total", "",
+                       "Requests that are missing in the file of --record: no room on disk, or it was too slow."},
 };
 
 inline constexpr std::array kGauges = {
@@ -375,7 +378,7 @@ constexpr bool EachRowIsAtItsId(const auto& rows) {
 }
 }  // namespace metric_values
 
-static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kEngineTime) + 1);
+static_assert(metric_values::EachRowIsAtItsId(kCounters) && kCounters.size() == size_t(Counter::kRecordsLost) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kGauges) && kGauges.size() == size_t(Gauge::kHostBytes) + 1);
 static_assert(metric_values::EachRowIsAtItsId(kHistograms) &&
               kHistograms.size() == size_t(Histogram::kKvBlockReuseGap) + 1);

@@ -25,6 +25,7 @@ Status CalibrateCommand(const Arguments& arguments);
 Status BenchCommand(const Arguments& arguments);
 Status PlanCommand(const Arguments& arguments);
 Status ReplayCommand(const Arguments& arguments);
+Status AdviseCommand(const Arguments& arguments);
 Status BenchServeCommand(const Arguments& arguments);
 Status BenchResumeCommand(const Arguments& arguments);
 

@@ -124,7 +124,8 @@ void PrintJson(const FolderReport& report, const InspectDiskOptions& options) {
 
 Status InspectDisk(const std::string& folder, const InspectDiskOptions& options) {
   const std::unique_ptr<FileSystem> files = DiskFileSystem();
-  CACHALOT_ASSIGN_OR_RETURN(const FolderReport report, tier::InspectFolder(*files, folder, options.check_payloads));
+  CACHALOT_ASSIGN_OR_RETURN(const FolderReport report,
+                            tier::InspectFolder(*files, folder, options.check_payloads, SteadyClock().UnixSeconds()));
   if (options.json) {
     PrintJson(report, options);
   } else {

@@ -11,8 +11,11 @@
 #include "base/log.h"
 #include "base/memory_info.h"
 #include "cli/calibration.h"
+#include "cli/compatibility.h"
+#include "cli/disk_shares.h"
 #include "cli/model_identity.h"
 #include "cli/terminal.h"
+#include "engine/input_log.h"
 #include "exec/cpu/cpu_executor.h"
 #include "kernels/kernel_table.h"
 #include "model/catalogue.h"
@@ -135,10 +138,8 @@ Result<uint32_t> PackedElementBytes(const TierOptions& options, KvType type) {
   return Invalid(fmt::format("--disk-compression: expected none or zstd, got \"{}\"", options.disk_compression));
 }
 
-Status OpenStore(const TierOptions& options, const TierRateTable& measured, LoadedModel* model) {
-  if (options.disk_path.empty()) {
-    return options.disk_size.bytes == 0 ? OkStatus() : Invalid("--disk-size needs --disk-path, the folder");
-  }
+Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRateTable& measured, LoadedModel* model) {
+  if (options.disk_path.empty()) return OkStatus();
   const KvLayout& layout = model->weights->layout();
   const uint64_t block_bytes = layout.slot_bytes * layout.groups.size(), least = 32 * block_bytes;
   if (options.disk_size.bytes < least) {
@@ -147,13 +148,14 @@ Status OpenStore(const TierOptions& options, const TierRateTable& measured, Load
   }
   tier::DiskTierOptions disk;
   disk.folder = options.disk_path;
-  disk.limit_bytes = options.disk_size.bytes;
+  disk.limit_bytes = limit_bytes;
   disk.min_free_bytes = options.disk_min_free.bytes;
   CACHALOT_ASSIGN_OR_RETURN(disk.packed_element_bytes, PackedElementBytes(options, layout.shape.type));
   Result<std::unique_ptr<tier::KvStore>> store =
       tier::KvStore::Open(*model->files, model->clock, std::move(disk), block_bytes, measured);
   if (!store.ok()) return store.status().Annotate("--disk-path");
   model->store = std::move(*store);
+  model->store->SlowReads(options.disk_read_rate.bytes);
   const Result<DiskRoom> room = model->files->Room(options.disk_path);
   if (room.ok() && room->free_bytes <= options.disk_min_free.bytes) {
     LogWarning(fmt::format("--disk-path: {} are free on that disk and --disk-min-free is {}: nothing will be written",
@@ -162,12 +164,12 @@ Status OpenStore(const TierOptions& options, const TierRateTable& measured, Load
   return OkStatus();
 }
 
-Status OpenSessions(const TierOptions& options, const engine::SessionOptions& sessions, LoadedModel* model) {
-  std::string folder = options.session_path;
-  if (folder.empty() && !options.disk_path.empty()) folder = options.disk_path + "/sessions";
-  if (folder.empty() || sessions.most == 0) return OkStatus();
-  Result<std::unique_ptr<tier::SessionStore>> store =
-      tier::SessionStore::Open(*model->files, model->clock, {.folder = folder});
+// `limit_bytes`: of their files; 0: none.
+Status OpenSessions(const std::string& folder, uint64_t limit_bytes, LoadedModel* model) {
+  if (folder.empty()) return OkStatus();
+  tier::SessionStoreOptions sessions{.folder = folder};
+  if (limit_bytes > 0) sessions.limit_bytes = limit_bytes;
+  Result<std::unique_ptr<tier::SessionStore>> store = tier::SessionStore::Open(*model->files, model->clock, sessions);
   if (!store.ok()) return store.status().Annotate("--session-path");
   model->session_store = std::move(*store);
   const tier::SessionRecovery& found = model->session_store->recovery();
@@ -190,7 +192,7 @@ Status OpenArchive(const TierOptions& options, LoadedModel* model) {
   return OkStatus();
 }
 
-Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engine_options, LoadedModel* model) {
+Status MakeEngine(const ModelOptions& options, engine::EngineOptions engine_options, LoadedModel* model) {
   const uint64_t slot_bytes = model->weights->layout().slot_bytes;
   if (options.device == "cpu") {
     CACHALOT_ASSIGN_OR_RETURN(model->memory, exec::MakeCpuMemory(slot_bytes, model->budget.slots));
@@ -210,8 +212,15 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
   } else {
     CACHALOT_ASSIGN_OR_RETURN(calibration, ReadCalibration(options.calibration, key));
   }
-  CACHALOT_RETURN_IF_ERROR(OpenStore(options.tiers, calibration ? calibration->tiers : TierRateTable{}, model));
-  CACHALOT_RETURN_IF_ERROR(OpenSessions(options.tiers, engine_options.sessions, model));
+  engine::SessionOptions& sessions = engine_options.sessions;
+  CACHALOT_ASSIGN_OR_RETURN(const DiskShares disk,
+                            ShareDisk(options.tiers, sessions.most == 0 ? 0 : sessions.memory.bytes));
+  sessions.memory.bytes = disk.session_memory;
+  CACHALOT_RETURN_IF_ERROR(
+      OpenStore(options.tiers, disk.kv_bytes, calibration ? calibration->tiers : TierRateTable{}, model));
+  if (sessions.most > 0) {
+    CACHALOT_RETURN_IF_ERROR(OpenSessions(SessionFolder(options.tiers), disk.session_bytes, model));
+  }
   CACHALOT_RETURN_IF_ERROR(OpenArchive(options.tiers, model));
   CACHALOT_ASSIGN_OR_RETURN(model->host, ClaimHostMemory(options.tiers, model->weights->layout(),
                                                          model->store == nullptr ? 0 : model->store->staging_bytes()));
@@ -222,8 +231,14 @@ Status MakeEngine(const ModelOptions& options, const engine::EngineOptions& engi
                            .session_store = model->session_store.get(),
                            .archive = model->archive.get()};
   if (calibration) facts.step_curve = calibration->curve;
-  model->engine =
-      std::make_unique<engine::Engine>(engine_options, *model->executor, *model->memory, *model->sampler, facts);
+  if (engine_options.input_log != nullptr) {
+    engine::InputFacts logged = engine::FactsOf(engine_options, facts, *model->executor, *model->memory);
+    if (model->host != nullptr) logged.host = {model->host->arena.bytes().size(), options.tiers.host_eviction};
+    engine_options.input_log->Begin(logged);
+    model->logged_memory = engine::MakeLoggedMemory(*model->memory, *engine_options.input_log);
+  }
+  exec::DeviceMemory& memory = model->logged_memory == nullptr ? *model->memory : *model->logged_memory;
+  model->engine = std::make_unique<engine::Engine>(engine_options, *model->executor, memory, *model->sampler, facts);
   return OkStatus();
 }
 
@@ -234,8 +249,8 @@ Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& opti
   if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
     return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
   }
-  if ((!model.tiers.disk_path.empty() || model.tiers.host_memory.bytes > 0) && !options.prefix_cache) {
-    return Invalid("--disk-path and --host-memory keep KV for later requests, which --no-prefix-cache rules out");
+  if (const auto refused = Found({.model = model, .engine = options}, Verdict::kRefused); !refused.empty()) {
+    return Invalid(fmt::format("{}", fmt::join(refused, "; ")));
   }
   if (const auto problems = engine::Problems(options); !problems.empty()) {
     return Invalid(fmt::format("--{}", fmt::join(problems, "; --")));

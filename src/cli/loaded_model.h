@@ -51,6 +51,7 @@ struct LoadedModel {
   kv::BudgetPlan budget;
   SteadyClock clock;
   std::unique_ptr<exec::DeviceMemory> memory;
+  std::unique_ptr<exec::DeviceMemory> logged_memory;  // what the engine sees of it where its input is logged; or null
   std::unique_ptr<exec::Executor> executor;
   std::optional<exec::Sampler> sampler;
   std::unique_ptr<FileSystem> files;

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"calibrate", cachalot::cli::CalibrateCommand, "measure what steps cost, for serve and run to begin with"},
     {"plan", cachalot::cli::PlanCommand, "size a model's KV on a device, and say what limits it"},
     {"replay", cachalot::cli::ReplayCommand, "replay a request trace through an eviction policy"},
+    {"advise", cachalot::cli::AdviseCommand, "which wall traffic hits first, and what to do about it"},
     {"perplexity", cachalot::cli::PerplexityCommand, "perplexity of a model on a text file"},
     {"tokenize", cachalot::cli::TokenizeCommand, "token ids of a text"},
     {"inspect", cachalot::cli::InspectCommand, "what is in a model file or a disk tier"},

@@ -1,17 +1,18 @@
 // `cachalot replay`: a trace through the cache's policies, or through the whole engine, without a model.
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/file.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/replay_paper.h"
 #include "cli/replay_run.h"
 #include "cli/replay_sweep.h"
 #include "sim/trace.h"
-#include "sim/workload.h"
 
 namespace cachalot::cli {
 namespace {
@@ -21,22 +22,6 @@ std::string TextOf(const Json& value) {
   if (const int64_t* count = value.AsInt()) return FormatCount(static_cast<uint64_t>(*count));
   if (const std::optional<double> number = value.AsNumber()) return fmt::format("{:.4f}", *number);
   return value.AsString() != nullptr ? *value.AsString() : value.Dump();
-}
-
-constexpr uint64_t kMaxTraceBytes = uint64_t{1} << 32;
-
-Result<sim::Trace> Load(const ReplayOptions& options) {
-  if (options.trace.empty() == options.workload.empty()) {
-    return Invalid("expected either TRACE or --workload");
-  }
-  if (!options.workload.empty()) {
-    return sim::MakeWorkload(
-        options.workload, {.seed = options.seed, .requests = options.requests, .block_tokens = options.block_tokens});
-  }
-  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.trace, kMaxTraceBytes));
-  Result<sim::Trace> trace = sim::ParseTrace(text, options.block_tokens);
-  if (!trace.ok()) return trace.status().Annotate(options.trace);
-  return trace;
 }
 
 // "policy  lru" and so on.
@@ -69,18 +54,37 @@ std::string Table(const Json::Array& rows) {
   return out;
 }
 
+// What was replayed.
+Json::Object FactsOf(const TraceSource& source, const sim::TraceFile& file) {
+  Json::Object facts;
+  facts.emplace_back("trace", source.workload.empty() ? source.path : source.workload);
+  facts.emplace_back("format", std::string(file.format));
+  if (source.read.skip_bad) facts.emplace_back("skipped_lines", static_cast<int64_t>(file.skipped_lines));
+  return facts;
+}
+
 }  // namespace
 
 Status ReplayCommand(const Arguments& arguments) {
+  if (!arguments.empty() && arguments.front() == "paper") {
+    return ReplayPaperCommand({arguments.begin() + 1, arguments.end()});
+  }
   ReplaySettings settings;
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, ReadSettings(arguments, &settings));
   if (!go_on) return OkStatus();
-  CACHALOT_ASSIGN_OR_RETURN(const sim::Trace trace, Load(settings.replay));
+  if (!settings.inputs.input_log.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, InputReplay(settings.inputs));
+    fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
+    return OkStatus();
+  }
+  CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile file, LoadTrace(settings.source));
+  const sim::Trace& trace = file.trace;
   if (settings.replay.print_trace) {
     fmt::print("{}", sim::FormatTrace(trace));
     return OkStatus();
   }
-  const std::string name = settings.replay.workload.empty() ? settings.replay.trace : settings.replay.workload;
+  fmt::print(stderr, "{}\n", Describe(settings.source, file));
+  Json::Object out = FactsOf(settings.source, file);
   Json::Array rows;
   if (!settings.replay.sweep.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(rows, SweepReplay(trace, arguments, settings));
@@ -88,12 +92,13 @@ Status ReplayCommand(const Arguments& arguments) {
     CACHALOT_ASSIGN_OR_RETURN(rows, CurveReplay(trace, settings.replay));
   } else {
     CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, Replay(trace, settings));
-    if (settings.replay.json) figures.emplace(figures.begin(), "trace", name);
-    fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
+    std::ranges::move(figures, std::back_inserter(out));
+    fmt::print("{}", settings.replay.json ? Json(std::move(out)).Dump() + '\n' : Text(out));
     return OkStatus();
   }
   if (settings.replay.json) {
-    fmt::print("{}\n", Json(Json::Object{{"trace", name}, {"rows", std::move(rows)}}).Dump());
+    out.emplace_back("rows", std::move(rows));
+    fmt::print("{}\n", Json(std::move(out)).Dump());
   } else {
     fmt::print("{}", Table(rows));
   }

@@ -12,26 +12,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.h"
 #include "kv/eviction.h"
 #include "sim/block_replay.h"
-#include "sim/workload.h"
+#include "sim/sim_tiers.h"
 
 namespace cachalot::cli {
 
 struct ReplayOptions {
-  std::string trace;
   std::string policy{kv::EvictionPolicyNames().front()};
   uint64_t capacity_blocks = 0;
-  uint32_t block_tokens = 512;
   uint64_t ghosts_per_block = sim::BlockReplayOptions{}.ghosts_per_block;
   uint64_t warm_up_requests = 0;
   double positions_per_row = 0;
   bool leaves_only = true;
   std::vector<uint32_t> curve;
   double sampled = 1;
-  std::string workload;
-  uint64_t seed = 1;
-  uint32_t requests = 10'000;
   std::string sweep;
   uint32_t threads = 0;
   bool print_trace = false;
@@ -42,7 +38,6 @@ struct ReplayOptions {
       fmt::format("Eviction policy: {}, or {}, which looks ahead.", fmt::join(kv::EvictionPolicyNames(), ", "),
                   sim::kOptimumPolicy));
     f("capacity-blocks", capacity_blocks, "Blocks that the cache holds.");
-    f("block-tokens", block_tokens, "Tokens per block of the trace.");
     f("ghosts-per-block", ghosts_per_block, "Evicted blocks that are remembered, per block of capacity.");
     f("warm-up-requests", warm_up_requests, "Requests at the beginning that are not counted.");
     f("positions-per-row", positions_per_row,
@@ -51,10 +46,6 @@ struct ReplayOptions {
     f("curve", curve,
       "Instead of one capacity, those listed (e.g. 1000,10000): hit rates of lru, from one pass, and of the optimum.");
     f("sampled", sampled, "Share of the blocks that --curve looks at for lru.");
-    f("workload", workload,
-      fmt::format("Instead of TRACE, generated requests: {}.", fmt::join(sim::WorkloadNames(), ", ")));
-    f("seed", seed, "Of the generated requests.");
-    f("requests", requests, "How many are generated.");
     f("sweep", sweep,
       "Replays once for each combination of these settings, e.g. \"policy=lru,cost; capacity-blocks=1000,10000\".");
     f("threads", threads, "Replays that run at once in a sweep; 0: as many as there are processors.");
@@ -70,7 +61,18 @@ struct EngineReplayOptions {
   std::string step_curve;
   uint32_t kv_blocks = 0;
   uint32_t kv_block_tokens = 16;
+  std::string kv_model;
+  std::string kv_format = "f16";
+  uint64_t kv_bytes_per_token = 131'072;
   uint64_t context = 131'072;
+  ByteSize host_link;
+  double host_latency = 10e-6;
+  uint32_t host_blocks = 0;
+  std::string host_eviction = sim::SimTierOptions{}.host_eviction;
+  uint64_t disk_blocks = 0;
+  ByteSize disk_read{3'000'000'000};
+  ByteSize disk_write{1'500'000'000};
+  double disk_latency = 100e-6;
   uint32_t max_tokens = 0;
   double rate = 1;
   std::string request_log;
@@ -86,7 +88,23 @@ struct EngineReplayOptions {
       "\"0.01,5e-5,4e-9,0,2e-5\".");
     f("kv-blocks", kv_blocks, "Blocks of the KV pool.");
     f("kv-block-tokens", kv_block_tokens, "Tokens per block of the KV pool.");
-    f("context", context, "Most tokens of a sequence.");
+    f("kv-model", kv_model,
+      "Model whose layers, windows, context and KV sizes count: what `cachalot plan` takes for one, e.g. llama-3-8b. "
+      "Empty: one layer of full attention.");
+    f("kv-format", kv_format, "Format of its KV: f32, f16 or bf16.");
+    f("kv-bytes-per-token", kv_bytes_per_token,
+      "Without --kv-model: what the KV of a token takes; it is what links and disks move.");
+    f("context", context, "Most tokens of a sequence, without --kv-model.");
+    f("host-link", host_link,
+      "Bytes per second between the pool and host memory, each way, e.g. 25GB. 0: copies take no time, as on a CPU.");
+    f("host-latency", host_latency, "Seconds that each copy takes beside.");
+    f("host-blocks", host_blocks, "Blocks that host memory has room for. 0: there is none.");
+    f("host-eviction", host_eviction,
+      fmt::format("Which blocks leave host memory first: {}.", fmt::join(tier::CellEvictionNames(), " or ")));
+    f("disk-blocks", disk_blocks, "Blocks that a disk has room for, what describes them included. 0: there is none.");
+    f("disk-read", disk_read, "Bytes per second that come from the disk.");
+    f("disk-write", disk_write, "Bytes per second that go there.");
+    f("disk-latency", disk_latency, "Seconds that each read or write takes beside.");
     f("max-tokens", max_tokens, "Tokens that each request asks for; 0: as many as its answer has.");
     f("rate", rate, "Requests come so much faster than the trace says.");
     f("request-log", request_log, "File that gets a line of JSON per request.");

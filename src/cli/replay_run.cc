@@ -1,6 +1,7 @@
 #include "cli/replay_run.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -9,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "cli/known_shape.h"
 #include "cost/calibration_profile.h"
+#include "plan/model_shape.h"
 #include "sim/block_replay.h"
 #include "sim/stack_distance.h"
 #include "sim/trace_serving.h"
@@ -101,6 +104,8 @@ std::string LogLine(const sim::ReplayedRequest& request) {
     line.emplace_back("refused", request.refusal);
   } else {
     line.emplace_back("cached_tokens", Count(request.cached_tokens));
+    line.emplace_back("host_tokens", Count(request.host_tokens));
+    line.emplace_back("disk_tokens", Count(request.disk_tokens));
     line.emplace_back("output_tokens", Count(request.output_tokens));
     line.emplace_back("ttft_seconds", ToSeconds(request.first_token - request.arrival));
     line.emplace_back("e2e_seconds", ToSeconds(request.finish - request.arrival));
@@ -112,11 +117,16 @@ Status WriteSeries(const std::string& path, const std::vector<sim::ServingSample
   CACHALOT_ASSIGN_OR_RETURN(Lines lines, Lines::Open(path));
   lines.Add(
       "seconds,running_sequences,waiting_requests,pool_in_use,pool_idle,prompt_tokens_cached,prompt_tokens_computed,"
-      "tokens_generated,refault_share,pressure");
+      "tokens_generated,refault_share,pressure,waste,host_blocks,disk_blocks,compute_seconds,transfer_seconds,idle_"
+      "seconds,"
+      "bytes_from_pool,bytes_to_pool,disk_bytes_read,disk_bytes_written");
   for (const sim::ServingSample& s : samples) {
-    lines.Add(fmt::format("{:.3f},{},{},{:.4f},{:.4f},{},{},{},{:.4f},{:.4f}", ToSeconds(s.time), s.running, s.waiting,
-                          s.in_use, s.idle, s.prompt_tokens_cached, s.prompt_tokens_computed, s.tokens_generated,
-                          s.refault_share, s.pressure));
+    lines.Add(
+        fmt::format("{:.3f},{},{},{:.4f},{:.4f},{},{},{},{:.4f},{:.4f},{:.4f},{},{},{:.3f},{:.3f},{:.3f},{},{},{},{}",
+                    ToSeconds(s.time), s.running, s.waiting, s.in_use, s.idle, s.prompt_tokens_cached,
+                    s.prompt_tokens_computed, s.tokens_generated, s.refault_share, s.pressure, s.waste, s.host_blocks,
+                    s.disk_blocks, ToSeconds(s.spent.compute), ToSeconds(s.spent.transfers), ToSeconds(s.spent.idle),
+                    s.moved.from_pool, s.moved.to_pool, s.moved.disk_read, s.moved.disk_written));
   }
   return lines.Close();
 }
@@ -125,6 +135,25 @@ void AddQuantiles(std::string_view name, const Histogram& times, Json::Object* o
   for (const auto& [label, share] : {std::pair{"p50", 0.5}, std::pair{"p90", 0.9}, std::pair{"p99", 0.99}}) {
     out->emplace_back(fmt::format("{}_{}_seconds", name, label), ToSeconds(times.Quantile(share)));
   }
+}
+
+// What kept the machine busy, and what its memory held.
+void AddLoad(const sim::TraceServingReport& report, Json::Object* out) {
+  const engine::TierStats& tiers = report.last.tiers;
+  out->emplace_back("steps", Count(report.last.steps));
+  out->emplace_back("compute_seconds", ToSeconds(report.time.compute));
+  out->emplace_back("transfer_seconds", ToSeconds(report.time.transfers));
+  out->emplace_back("idle_seconds", ToSeconds(report.time.idle));
+  out->emplace_back("bytes_from_pool", Count(report.moved.from_pool));
+  out->emplace_back("bytes_to_pool", Count(report.moved.to_pool));
+  out->emplace_back("disk_bytes_read", Count(report.moved.disk_read));
+  out->emplace_back("disk_bytes_written", Count(report.moved.disk_written));
+  out->emplace_back("host_evicted_blocks", Count(tiers.host_evicted_cells));
+  out->emplace_back("host_refused_blocks", Count(tiers.host_dropped_blocks));
+  out->emplace_back("disk_refused_blocks", Count(tiers.refused_blocks));
+  out->emplace_back("prefetched_tokens", Count(tiers.prefetched_tokens));
+  out->emplace_back("mean_pool_in_use", report.mean_in_use);
+  out->emplace_back("mean_waste", report.mean_waste);
 }
 
 Json::Object FiguresOf(const sim::TraceServingReport& report) {
@@ -137,15 +166,17 @@ Json::Object FiguresOf(const sim::TraceServingReport& report) {
   out.emplace_back("prompt_tokens", Count(report.prompt_tokens));
   out.emplace_back("cached_tokens", Count(report.cached_tokens));
   out.emplace_back("token_hit_rate", Share(report.cached_tokens, report.prompt_tokens));
+  out.emplace_back("hot_tokens", Count(report.cached_tokens - report.host_tokens - report.disk_tokens));
+  out.emplace_back("host_tokens", Count(report.host_tokens));
+  out.emplace_back("disk_tokens", Count(report.disk_tokens));
   out.emplace_back("output_tokens", Count(report.output_tokens));
   out.emplace_back("output_tokens_per_second", per_second(report.output_tokens));
   out.emplace_back("goodput_requests_per_second", per_second(report.within_target));
   AddQuantiles("ttft", report.ttft, &out);
   AddQuantiles("itl", report.itl, &out);
   AddQuantiles("e2e", report.e2e, &out);
+  AddLoad(report, &out);
   const engine::EngineStats& stats = report.last;
-  out.emplace_back("steps", Count(stats.steps));
-  out.emplace_back("mean_pool_in_use", report.mean_in_use);
   out.emplace_back("preemptions", Count(stats.preemptions));
   out.emplace_back("recomputed_tokens", Count(stats.tokens_recomputed));
   out.emplace_back("refault_tokens", Count(stats.refault_tokens));
@@ -162,10 +193,40 @@ Json::Object FiguresOf(const sim::TraceServingReport& report) {
   return out;
 }
 
+// Whose KV it is.
+Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
+  model->vocabulary = 65'536;  // enough that other text begins with another token, nearly always
+  model->context_tokens = options.context;
+  if (options.kv_model.empty()) {
+    model->kv.layers = {{.kv_heads = static_cast<uint32_t>((options.kv_bytes_per_token + 3) / 4), .k_dim = 2}};
+  } else {
+    CACHALOT_ASSIGN_OR_RETURN(const plan::ModelShape shape, LoadShape(options.kv_model));
+    if (shape.kv_layers.empty()) return Invalid(fmt::format("--kv-model {} keeps no KV", options.kv_model));
+    model->kv.layers = shape.kv_layers;
+    CACHALOT_ASSIGN_OR_RETURN(model->kv.type, ParseKvType(options.kv_format));
+    if (shape.context_tokens > 0) model->context_tokens = shape.context_tokens;
+  }
+  model->kv.block_tokens = options.kv_block_tokens;
+  return OkStatus();
+}
+
+sim::SimTierOptions TiersOf(const EngineReplayOptions& options) {
+  sim::SimTierOptions tiers;
+  if (options.host_link.bytes > 0) {
+    tiers.link = {static_cast<double>(options.host_link.bytes), Nanos(std::llround(options.host_latency * 1e9))};
+  }
+  tiers.host_blocks = options.host_blocks;
+  tiers.host_eviction = options.host_eviction;
+  tiers.disk_blocks = options.disk_blocks;
+  tiers.disk_read = {options.disk_latency, static_cast<double>(options.disk_read.bytes)};
+  tiers.disk_write = {options.disk_latency, static_cast<double>(options.disk_write.bytes)};
+  return tiers;
+}
+
 // What no simulation could begin with.
 Status CheckRanges(const EngineReplayOptions& options) {
   constexpr uint32_t kMostBlockTokens = 1024, kMostBlocks = 1u << 26;
-  constexpr uint64_t kMostContext = uint64_t{1} << 32;
+  constexpr uint64_t kMostContext = uint64_t{1} << 32, kMostTokenBytes = uint64_t{1} << 22;
   constexpr double kMostSeconds = 1e6;
   if (options.kv_blocks == 0 || options.kv_blocks > kMostBlocks) {
     return Invalid(fmt::format("--kv-blocks is {}; expected 1 to {}", options.kv_blocks, kMostBlocks));
@@ -176,6 +237,13 @@ Status CheckRanges(const EngineReplayOptions& options) {
   }
   if (options.context == 0 || options.context > kMostContext) {
     return Invalid(fmt::format("--context is {}; expected 1 to {}", options.context, kMostContext));
+  }
+  if (options.kv_bytes_per_token == 0 || options.kv_bytes_per_token > kMostTokenBytes) {
+    return Invalid(
+        fmt::format("--kv-bytes-per-token is {}; expected 1 to {}", options.kv_bytes_per_token, kMostTokenBytes));
+  }
+  if (!(options.host_latency >= 0 && options.host_latency <= kMostSeconds)) {
+    return Invalid(fmt::format("--host-latency is {}; expected 0 to {} seconds", options.host_latency, kMostSeconds));
   }
   if (!(options.series_every >= 0.001 && options.series_every <= kMostSeconds)) {
     return Invalid(
@@ -191,7 +259,7 @@ Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& o
   Json::Object out;
   out.emplace_back("policy", options.policy);
   out.emplace_back("capacity_blocks", Count(options.capacity_blocks));
-  out.emplace_back("block_tokens", Count(options.block_tokens));
+  out.emplace_back("block_tokens", Count(trace.block_tokens));
   out.emplace_back("requests", Count(result.requests));
   out.emplace_back("blocks", Count(result.blocks));
   out.emplace_back("hit_blocks", Count(result.hit_blocks));
@@ -232,10 +300,9 @@ Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOpt
   sim::TraceServingOptions serving;
   serving.engine = engine;
   CACHALOT_ASSIGN_OR_RETURN(serving.model.curve, CurveOf(options));
-  serving.model.vocabulary = 4096;  // enough that other text begins with another token, nearly always
-  serving.model.context_tokens = options.context;
-  serving.model.block_tokens = options.kv_block_tokens;
+  CACHALOT_RETURN_IF_ERROR(SetModel(options, &serving.model));
   serving.slots = options.kv_blocks;
+  serving.tiers = TiersOf(options);
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
   serving.ttft_target = Nanos(static_cast<Nanos::rep>(engine.ttft_target * 1e9));

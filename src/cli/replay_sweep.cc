@@ -66,8 +66,15 @@ Result<ReplaySettings> SettingsFor(const Arguments& arguments, const Combination
   return settings;
 }
 
+Result<Json::Object> FiguresOf(const sim::Trace& trace, const ReplaySettings& settings,
+                               const Combination& combination) {
+  if (std::ranges::none_of(combination, ChangesTrace, &Combination::value_type::first)) return Replay(trace, settings);
+  CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile own, LoadTrace(settings.source));
+  return Replay(own.trace, settings);
+}
+
 Result<Json::Object> RowOf(const sim::Trace& trace, const ReplaySettings& settings, const Combination& combination) {
-  CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, Replay(trace, settings));
+  CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, FiguresOf(trace, settings, combination));
   Json::Object row;
   for (const auto& [name, value] : combination) row.emplace_back(name, value);
   for (Json::Member& figure : figures) {
@@ -85,11 +92,12 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) 
   FlagSet flags("replay",
                 "Replays a trace of requests through the prefix cache and an eviction policy, or through the whole "
                 "engine, without a model.");
-  flags.Positional("TRACE", &settings->replay.trace,
-                   "Mooncake trace: JSON lines of timestamp, input_length, output_length, hash_ids", false);
+  flags.Positional("TRACE", &settings->source.path, kTraceHelp, false);
+  flags.AddAll(settings->source);
   flags.AddAll(settings->replay);
   flags.AddAll(settings->with_engine);
   flags.AddAll(settings->engine);
+  flags.AddAll(settings->inputs);
   return flags.Parse(arguments);
 }
 

@@ -8,16 +8,20 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/replay_inputs.h"
 #include "cli/replay_options.h"
+#include "cli/trace_source.h"
 #include "engine/engine.h"
 #include "sim/trace.h"
 
 namespace cachalot::cli {
 
 struct ReplaySettings {
+  TraceSource source;
   ReplayOptions replay;
   EngineReplayOptions with_engine;
   engine::EngineOptions engine;
+  InputReplayOptions inputs;
 };
 
 // False when --help was asked for and printed.
@@ -26,7 +30,8 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings);
 // One replay: its figures.
 Result<Json::Object> Replay(const sim::Trace& trace, const ReplaySettings& settings);
 
-// One per combination of what settings.replay.sweep lists, each a row that begins with what was varied.
+// One per combination of what settings.replay.sweep lists, each a row that begins with what was varied. Where that
+// changes the trace, it is loaded anew.
 Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings);
 
 }  // namespace cachalot::cli

@@ -9,6 +9,7 @@
 #include <signal.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/entropy.h"
 #include "base/file.h"
@@ -18,8 +19,10 @@
 #include "base/options.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/compatibility.h"
 #include "cli/flags.h"
 #include "cli/loaded_model.h"
+#include "cli/serve_logs.h"
 #include "cli/version.h"
 #include "engine/engine_loop.h"
 #include "model/catalogue.h"
@@ -52,6 +55,14 @@ struct ServeOptions {
     f("log-level", log_level, "debug, info, warning, error or off.");
   }
 };
+
+Status CheckTogether(const ServeSettings& settings) {
+  if (const auto refused = Found(settings, Verdict::kRefused); !refused.empty()) {
+    return Invalid(fmt::format("{}", fmt::join(refused, "; ")));
+  }
+  for (const std::string& warning : Found(settings, Verdict::kWarned)) LogWarning(warning);
+  return OkStatus();
+}
 
 // Waits for SIGINT and SIGTERM on a thread of its own: the first drains the server, the second stops it at once.
 class SignalThread {
@@ -144,6 +155,7 @@ Status ServeCommand(const Arguments& arguments) {
   engine::EngineOptions engine_options;
   server::ServerOptions server_options;
   ServeOptions options;
+  LogOptions log_options;
   FlagSet flags("serve", "Serves MODEL over the OpenAI API.");
   flags.Positional("MODEL", &model_options.model, fmt::format("path, or one of: {}", model::CatalogueNames()), false);
   flags.AddAll(server_options);
@@ -151,16 +163,26 @@ Status ServeCommand(const Arguments& arguments) {
   flags.AddAll(model_options);
   flags.AddAll(model_options.tiers);
   flags.AddAll(engine_options);
+  flags.AddAll(log_options);
+  bool print_compatibility = false;
+  flags.Add("print-compatibility", print_compatibility,
+            "Print which settings do not go together, and do nothing else.");
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
   if (!go_on) return OkStatus();
+  if (print_compatibility) {
+    fmt::print("{}", CompatibilityPage());
+    return OkStatus();
+  }
   CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
   SetLogLevel(level);
+  CACHALOT_RETURN_IF_ERROR(CheckTogether({model_options, engine_options, server_options, log_options}));
 
   CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options, engine_options.terms));
   engine_options.tenants = keys.AllTerms();
   CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> public_texts, PublicTextsOf(options));
 
   SignalThread::BlockSignals();
+  CACHALOT_ASSIGN_OR_RETURN(const auto logs, ServeLogs::Open(log_options, model_options, &engine_options));
   CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
   if (!options.chat_template.empty()) {
     CACHALOT_RETURN_IF_ERROR(OverrideChatTemplate(options.chat_template, model.get()));
@@ -179,7 +201,8 @@ Status ServeCommand(const Arguments& arguments) {
     metrics.Set(Gauge::kDiskLiveBytes, static_cast<double>(disk.live_bytes));
     metrics.Set(Gauge::kDiskOccupiedBytes, static_cast<double>(disk.occupied_bytes));
   }
-  server::EngineGenerator generator(*model->engine, model->clock);
+  server::EngineGenerator engine_generator(*model->engine, model->clock);
+  server::Generator& generator = logs->Begin(engine_generator, model->clock, metrics);
   server::Server server(server_options, {.model = ServedModelOf(*model, engine_options.pin_budget),
                                          .generator = generator,
                                          .clock = model->clock,
@@ -193,7 +216,9 @@ Status ServeCommand(const Arguments& arguments) {
   std::fflush(stdout);
   const SignalThread signals(server);
   server.Wait();
-  return CloseStore(*model, std::chrono::seconds(server_options.drain_timeout));
+  const Status closed = CloseStore(*model, std::chrono::seconds(server_options.drain_timeout));
+  logs->Close();
+  return closed;
 }
 
 }  // namespace cachalot::cli

@@ -19,6 +19,7 @@ struct TierOptions {
   ByteSize disk_size;
   ByteSize disk_min_free{uint64_t{1} << 30};
   std::string disk_compression = "none";
+  ByteSize disk_read_rate;
   std::string session_path;
   std::string session_files;
   template <class F>
@@ -35,6 +36,9 @@ struct TierOptions {
     f("disk-min-free", disk_min_free, "Room on that disk that is left to others.");
     f("disk-compression", disk_compression,
       "none, or zstd: KV takes about an eighth less room there, without loss; sooner back only from a slow disk.");
+    f("disk-read-rate", disk_read_rate,
+      "Most KV that is read from disk in a second, e.g. 1MB, as if the disk were that slow: for measurements. 0: no "
+      "limit.");
     f("session-files", session_files,
       "Folder in which sessions are saved by name, signed with the key in server.key beside it. Empty: none.");
     f("session-path", session_path,

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "engine/decision_log.h"
 #include "engine/engine_state.h"
 
 namespace cachalot::engine {
 namespace {
 
-constexpr uint32_t kPreemptions = 3;     // of one request; then it comes back only with a guarantee
-constexpr uint64_t kWatermarkPart = 50;  // 1/50 of the pool is kept for growth that nobody expected
+constexpr uint32_t kPreemptions = 3;  // of one request; then it comes back only with a guarantee, but for an optimist's
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void Engine::State::SurveyRunning() {
           kv::BlocksFor(kv.Length(choice.sequence), kv.geometry().block_tokens) * full_part.windows.size();
     }
   }
-  for (const Prefetch& prefetch : prefetches) {
+  for (const Prefetch& prefetch : up.prefetches) {
     if (prefetch.loading != nullptr) survey.promised += prefetch.most_slots;
   }
   survey.growth.SetBatch(growth_views);
@@ -79,7 +79,8 @@ Admission Engine::State::TryAdmit(Request& request) {
   const TenantId tenant = request.asked.tenant;
   const Load held = tenant.value < survey.held.size() ? survey.held[tenant.value] : Load{};
   if (sched::FirstExcess(request.load, held, TermsOf(tenant).tenant)) return Admission::kCapped;
-  request.guaranteed = options.admission == "guaranteed" || request.preemptions >= kPreemptions;
+  request.guaranteed =
+      options.admission == "guaranteed" || (options.admission == "expected" && request.preemptions >= kPreemptions);
   const uint64_t resident_blocks = request.watch->tokens() / kv.geometry().block_tokens;
   if (request.overtaken < kPatience && !Fits(request, {resident_blocks * full_part.windows.size(), 0})) {
     return Admission::kNoRoom;
@@ -101,7 +102,7 @@ bool Engine::State::Fits(const Request& request, const SharedSlots& shared) cons
   return sched::FitsNow({.sequences = request.sequences(), .charge_slots = charge},
                         {.total_slots = budget.total(),
                          .taken_slots = kv.full_slots_in_use() + budget.promised(),
-                         .max_sequences = sequence_limit(),
+                         .max_sequences = options.max_sequences,
                          .running_sequences = survey.sequences});
 }
 
@@ -119,8 +120,10 @@ bool Engine::State::FitsBeside(uint64_t slots) const {
   return !survey.any_expected || survey.promised + slots + survey.largest <= budget.total() - pins.most_slots();
 }
 
-// What it holds of full attention, as soon as its prompt is computed, and what it will likely take after that.
+// What it holds of full attention, as soon as its prompt is computed, and what it will likely take after that; an
+// optimist thinks of nothing more.
 sched::GrowthView Engine::State::GrowthOf(const Request& request) const {
+  const bool grows = options.admission != "optimistic";
   const uint64_t block_tokens = kv.geometry().block_tokens, groups = full_part.windows.size();
   const uint64_t prompt = request.asked.prompt.size();
   sched::GrowthView view{.current = kv::BlocksFor(prompt, block_tokens) * groups};
@@ -130,6 +133,7 @@ sched::GrowthView Engine::State::GrowthOf(const Request& request) const {
     const uint64_t total = prompt + output_lengths.Predict(generated, request.asked.max_tokens);
     const uint64_t copies = request.forked ? 1 : request.asked.n;
     view.current += (kv::BlocksFor(prompt + generated, block_tokens) - kv::BlocksFor(prompt, block_tokens)) * groups;
+    if (!grows) continue;
     view.remaining +=
         (kv::BlocksFor(total, block_tokens) - kv::BlocksFor(prompt + generated, block_tokens) + 1) * groups * copies;
   }
@@ -143,7 +147,8 @@ uint64_t Engine::State::ExpectedGrowth(const Request& request, const SharedSlots
   own.current -= std::min(own.current, request.demand.full - own_full);
   const uint64_t peak = survey.growth.With(own);
   const uint64_t growth = peak - std::min(peak, survey.held_slots);
-  return survey.any_expected ? growth + budget.total() / kWatermarkPart : std::min(growth, own_full);
+  if (!survey.any_expected) return std::min(growth, own_full);
+  return growth + static_cast<uint64_t>(options.admission_reserve * static_cast<double>(budget.total()));
 }
 
 void Engine::State::Start(Request& request, const SharedSlots& shared) {
@@ -164,6 +169,9 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   if (loading != nullptr) StartLoad(request, choice, std::move(loading));  // takes its slots out of the promise itself
   std::exchange(request.history, {});
   const uint64_t cached = kv.Length(choice.sequence);
+  if (options.decision_log != nullptr) {
+    options.decision_log->Admitted(request.asked.id, cached, request.promise.slots());
+  }
   const uint64_t loads = request.loading == nullptr ? 0 : request.loading->tokens.size() - cached;
   fair_share.Charge(request.asked.tenant, request.history_tokens(choice) - cached - loads);
   if (request.forked) return;

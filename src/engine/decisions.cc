@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/decision_log.h"
 #include "engine/engine_state.h"
 
 namespace cachalot::engine {
@@ -12,24 +13,25 @@ constexpr size_t kMostDecisions = 1024;
 }  // namespace
 
 void Engine::State::NoteDecision(Request& request, const sched::Decision& decision) {
-  if (decisions.size() == kMostDecisions) decisions.pop_front();
-  request.decision = ++last_decision;
+  if (options.decision_log != nullptr) options.decision_log->Decided(request.asked.id, decision);
+  if (up.decisions.size() == kMostDecisions) up.decisions.pop_front();
+  request.decision = ++up.last_decision;
   request.loaded_tokens = request.failed_blocks = 0;
-  decisions.push_back({last_decision, request.asked.id, request.asked.session, now, decision});
+  up.decisions.push_back({up.last_decision, request.asked.id, request.asked.session, now, decision});
 }
 
 // The choice has its first token since something was decided for the request.
 void Engine::State::NoteFirstToken(Request& request) {
   const uint64_t number = std::exchange(request.decision, 0);
   if (number == 0) return;
-  decided.push_back({number, {.loaded_tokens = request.loaded_tokens, .failed_blocks = request.failed_blocks}});
+  up.decided.push_back({number, {.loaded_tokens = request.loaded_tokens, .failed_blocks = request.failed_blocks}});
 }
 
 // Of the step before this one, which began at `begun` and took so long.
 void Engine::State::TellOutcomes(Nanos begun, Nanos duration) {
-  for (Decided& one : std::exchange(decided, {})) {
-    if (decisions.empty() || one.number < decisions.front().number) continue;
-    ResumeRecord& record = decisions[one.number - decisions.front().number];
+  for (Decided& one : std::exchange(up.decided, {})) {
+    if (up.decisions.empty() || one.number < up.decisions.front().number) continue;
+    ResumeRecord& record = up.decisions[one.number - up.decisions.front().number];
     const sched::ResumeView& view = record.decision.view;
     one.outcome.ttft_seconds = ToSeconds((duration > Nanos(0) ? begun + duration : now) - record.at);
     one.outcome.computed_tokens = view.prompt_tokens - view.hot_tokens - one.outcome.loaded_tokens;
@@ -39,7 +41,7 @@ void Engine::State::TellOutcomes(Nanos begun, Nanos duration) {
 
 Json Engine::State::DecisionsAsJson() const {
   Json::Array all;
-  for (const ResumeRecord& record : decisions) {
+  for (const ResumeRecord& record : up.decisions) {
     Json::Object one{{"request", static_cast<int64_t>(record.request.value)},
                      {"seconds_ago", ToSeconds(now - record.at)},
                      {"session", record.session ? Json(record.session->id) : Json()},

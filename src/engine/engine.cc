@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include "base/check.h"
+#include "engine/decision_log.h"
 #include "engine/engine_state.h"
+#include "engine/input_log.h"
 #include "kv/eviction.h"
 #include "sched/admission.h"
 
@@ -14,8 +16,12 @@ namespace cachalot::engine {
 
 std::vector<std::string> Problems(const EngineOptions& options) {
   std::vector<std::string> problems;
-  if (options.admission != "guaranteed" && options.admission != "expected") {
-    problems.push_back(fmt::format("admission is \"{}\"; expected guaranteed or expected", options.admission));
+  if (options.admission != "guaranteed" && options.admission != "expected" && options.admission != "optimistic") {
+    problems.push_back(
+        fmt::format("admission is \"{}\"; expected guaranteed, expected or optimistic", options.admission));
+  }
+  if (!(options.admission_reserve >= 0 && options.admission_reserve <= 0.9)) {
+    problems.push_back(fmt::format("admission-reserve is {}; expected 0 to 0.9", options.admission_reserve));
   }
   if (!(options.verify_hits >= 0 && options.verify_hits <= 1)) {
     problems.push_back(fmt::format("verify-hits is {}; expected 0 to 1", options.verify_hits));
@@ -37,6 +43,12 @@ namespace {
 constexpr uint64_t kQuantumTokens = 512;  // of a tenant's turn
 constexpr uint64_t kPromotionPart = 4;    // 1/4 of the pool comes up at a time
 
+TierRateTable HostRates(const std::optional<TierRate>& up) {
+  TierRateTable rates;
+  rates[TierIndex(TierId::kHost)][static_cast<size_t>(Direction::kUp)] = up;
+  return rates;
+}
+
 // Null without a cache. Requires that Problems() found nothing.
 std::unique_ptr<kv::EvictionPolicy> PolicyOf(const EngineOptions& options) {
   if (!options.prefix_cache) return nullptr;
@@ -55,6 +67,7 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       sampler(sampler_in),
       store(facts_in.store),
       host(facts_in.host),
+      host_rates(HostRates(facts_in.host_rate)),
       session_store(facts_in.session_store),
       archive(facts_in.archive),
       identity(facts_in.identity),
@@ -68,9 +81,14 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       pins(kv, budget, static_cast<uint32_t>(options_in.pin_budget * memory_in.slots())),
       fair_share(kQuantumTokens),
       sessions(options_in.sessions),
-      promotion(uint64_t{memory_in.slots()} * memory_in.slot_bytes() / kPromotionPart),
+      up(uint64_t{memory_in.slots()} * memory_in.slot_bytes() / kPromotionPart),
       down(options_in.disk_write_rate.bytes) {
-  if (host != nullptr) kv.OnLeaving(identity, [this](const kv::LeavingBlock& block) { TakeLeaving(block); });
+  if (host != nullptr || options.decision_log != nullptr) {
+    kv.OnLeaving(identity, [this](const kv::LeavingBlock& block) {
+      if (options.decision_log != nullptr) options.decision_log->Evicted(block);
+      if (host != nullptr) TakeLeaving(block);
+    });
+  }
   TakeFoundSessions();
   for (uint32_t i = 0; i < options.tenants.size(); ++i) fair_share.SetWeight(TenantId(i), options.tenants[i].weight);
 }
@@ -87,6 +105,8 @@ Engine::~Engine() = default;
 
 StepOutput Engine::Step(StepInput input) {
   StepOutput out;
+  if (state_->options.input_log != nullptr) state_->options.input_log->BeginStep(input);
+  if (state_->options.decision_log != nullptr) state_->options.decision_log->BeginStep(input.now);
   const Nanos begun = std::exchange(state_->now, input.now);
   state_->unix_seconds = input.unix_seconds;
   state_->kv.SetNow(input.now);
@@ -117,6 +137,8 @@ StepOutput Engine::Step(StepInput input) {
   state_->ScrubFreed();
   state_->RenewLedger();
   out.stats = state_->Stats();
+  if (state_->options.decision_log != nullptr) state_->options.decision_log->EndStep(out);
+  if (state_->options.input_log != nullptr) state_->options.input_log->EndStep(out);
   return out;
 }
 
@@ -131,18 +153,23 @@ void Engine::OnTransferEnd(std::function<void()> wake) {
 
 bool Engine::awaits_transfers() const {
   const auto waits = [&](const Request& r) {
-    return r.loading != nullptr && !r.loading->meeting.done() && !state_->FrontMayRun(*r.loading);
+    return r.loading != nullptr && !r.loading->meeting.done() && !state_->FrontMayRun(*r.loading) &&
+           !state_->MayJoin(r);
   };
   const auto loads = [](const Prefetch& p) { return p.loading != nullptr; };
   return std::ranges::all_of(state_->running, waits) &&
-         (!state_->running.empty() || std::ranges::any_of(state_->prefetches, loads));
+         (!state_->running.empty() || std::ranges::any_of(state_->up.prefetches, loads));
 }
 
 bool Engine::writes_pending() const {
   if (state_->session_store != nullptr && !state_->session_store->idle()) return true;
-  return state_->store != nullptr && (!state_->down.empty() || state_->store->stats().transfers > 0);
+  return state_->store != nullptr &&
+         (!state_->down.empty() || !state_->slot_copies.empty() || state_->store->stats().transfers > 0);
 }
-void Engine::Drain() { state_->draining = true; }
+void Engine::Drain() {
+  state_->draining = true;
+  if (state_->options.input_log != nullptr) state_->options.input_log->Drained();
+}
 kv::KvSnapshot Engine::Snapshot() const { return state_->kv.Snapshot(); }
 
 namespace {
@@ -279,7 +306,7 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
   if (request.is_check) return;
   out->finishes.push_back({request.asked.id, choice, reason, std::move(error),
                            static_cast<uint32_t>(request.asked.prompt.size()), request.cached_tokens, output_tokens,
-                           retention, request.session});
+                           request.host_tokens, request.disk_tokens, retention, request.session});
 }
 
 void Engine::State::DropFinished() {

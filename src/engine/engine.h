@@ -23,6 +23,7 @@
 #include "base/read_outcome.h"
 #include "base/step_curve.h"
 #include "base/tenant.h"
+#include "base/tier_rate.h"
 #include "base/units.h"
 #include "engine/inquiry.h"
 #include "engine/request.h"
@@ -47,6 +48,9 @@ struct KvSnapshot;
 
 namespace cachalot::engine {
 
+class DecisionLog;
+class InputLog;
+
 struct EngineOptions {
   uint32_t max_queue = 1024;      // requests that wait; one more is refused
   uint32_t max_sequences = 64;    // that run at once
@@ -56,15 +60,19 @@ struct EngineOptions {
   bool shadow_index = true;       // tells what other caches would have had, and what was lost why
   std::string eviction = "cost";  // which cached blocks go first
   std::string admission = "guaranteed";
-  bool thrash_control = true;  // fewer conversations take part when they would evict one another
-  double ttft_target = 0;      // seconds; 0: none
-  double verify_hits = 0;      // share of hits that are computed again and compared
-  double pin_budget = 0;       // share of the pool that pins may hold
-  bool scrub_expired = false;  // as if every request with a TTL asked for its KV to be overwritten
+  double admission_reserve = 0.02;  // share of the pool that those without a guarantee leave free when they begin
+  bool thrash_control = true;       // fewer conversations take part when they would evict one another
+  double ttft_target = 0;           // seconds; 0: none
+  double verify_hits = 0;           // share of hits that are computed again and compared
+  double pin_budget = 0;            // share of the pool that pins may hold
+  bool scrub_expired = false;       // as if every request with a TTL asked for its KV to be overwritten
   ByteSize disk_write_rate;
   SessionOptions sessions;
   TenantTerms terms;                 // of every request and tenant
   std::vector<TenantTerms> tenants;  // by id, in place of `terms`; several share the queue
+  // Null: nobody looks on. They outlive the engine.
+  DecisionLog* decision_log = nullptr;
+  InputLog* input_log = nullptr;
   template <class F>
   void Visit(F&& f) {
     f("max-queue", max_queue, "Requests that may wait; one more is answered 429.");
@@ -73,7 +81,9 @@ struct EngineOptions {
     f("prefill-chunk", prefill_chunk, "Most prompt tokens of one sequence computed in one step.");
     f("admission", admission,
       "guaranteed: whoever runs has KV for all that it may generate; expected: for what it will likely generate, and "
-      "may be preempted.");
+      "may be preempted; optimistic: for its prompt, as elsewhere, to compare with.");
+    f("admission-reserve", admission_reserve,
+      "Share of the KV pool, 0 to 0.9, that must stay free beside what expected or optimistic admission charges.");
     f("eviction", eviction, "Which cached blocks go first: cost, lru, lfu, fifo, s3fifo or length.");
     f("thrash-control", thrash_control,
       "Let fewer conversations take part at a time while all of them would evict one another. Needs --shadow-index.");
@@ -102,6 +112,7 @@ std::vector<std::string> Problems(const EngineOptions& options);
 struct ModelFacts {
   Digest identity{};                            // see kv/identity.h
   std::optional<StepCurve> step_curve;          // as measured before; nothing: it is learnt from the first step on
+  std::optional<TierRate> host_rate;            // likewise, of what comes up from host memory
   tier::KvStore* store = nullptr;               // what lies below the hot pool, if anything; outlives the engine
   tier::HostTier* host = nullptr;               // the nearer one, if there is; outlives the engine
   tier::SessionStore* session_store = nullptr;  // where sessions last; outlives the engine

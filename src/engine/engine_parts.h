@@ -96,10 +96,12 @@ struct Request {
   std::vector<Choice> choices;
   bool forked = false;
   uint32_t cached_tokens = 0;  // of the prompt, when it was first admitted
-  uint32_t overtaken = 0;      // while it waited
-  bool awaits = false;         // a running request computes more of its prompt
-  bool capped = false;         // its tenant has to end something first
-  uint64_t arrival = 0;        // counts arrivals
+  uint32_t host_tokens = 0;    // of them: loaded from host memory
+  uint32_t disk_tokens = 0;
+  uint32_t overtaken = 0;  // while it waited
+  bool awaits = false;     // a running request computes more of its prompt
+  bool capped = false;     // its tenant has to end something first
+  uint64_t arrival = 0;    // counts arrivals
   uint32_t preemptions = 0;
   uint32_t scored = 0;  // prompt tokens whose logprobs were told
   bool guaranteed = true;

@@ -17,11 +17,11 @@
 #include "cost/tier_rates.h"
 #include "engine/engine.h"
 #include "engine/engine_parts.h"
-#include "engine/prefetches.h"
 #include "engine/session_file.h"
 #include "engine/session_move.h"
 #include "engine/sessions.h"
 #include "engine/way_down.h"
+#include "engine/way_up.h"
 #include "exec/device_memory.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
@@ -29,7 +29,6 @@
 #include "kv/pin_table.h"
 #include "sched/fair_share.h"
 #include "sched/places.h"
-#include "sched/promotion.h"
 #include "sched/step_plan.h"
 #include "sched/thrash.h"
 #include "sched/waiting_order.h"
@@ -89,8 +88,6 @@ struct Engine::State {
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
   uint32_t RunningSequences() const;
-  // Sequences that may run at once.
-  uint32_t sequence_limit() const { return options.max_sequences; }
   // Most rows of one sequence in a step.
   uint32_t step_tokens_limit() const { return std::min(options.step_rows, options.prefill_chunk); }
 
@@ -117,7 +114,7 @@ struct Engine::State {
   // hit_check.cc
   void SampleHit(const Request& request, uint64_t hit_tokens);
   void FinishCheck(Request& check, StepOutput* out);
-  bool SameBlocks(SequenceId a, SequenceId b);
+  Result<bool> SameBlocks(SequenceId a, SequenceId b);
   void Poison(const Status& error, StepOutput* out);
 
   // session_history.cc
@@ -156,7 +153,7 @@ struct Engine::State {
   void PollFile();
   uint64_t PartBlocks() const;
   Status SaveOn();
-  tier::ArchivedKv NextPart();
+  Result<tier::ArchivedKv> NextPart();
   Status RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move);
   Status PutRestored(const tier::ArchiveHeader& header, SessionMove* move);
   bool BeginFill(const tier::ArchiveHeader& header);
@@ -223,21 +220,29 @@ struct Engine::State {
   // loads.cc
   bool BeginLoad(Loading& loading, SequenceId sequence, uint64_t promised);
   void PumpLoad(Loading& loading, kv::SlotPromise* promise);
+  uint64_t BlocksOfPart(const Loading& loading, uint64_t low) const;
   bool ClaimPart(Loading& loading, kv::SlotPromise* promise);
   bool BeginPart(Loading& loading, LoadPart* part);
   void PinHost(Loading& loading);
   bool BeginHostPart(Loading& loading, LoadPart* part);
-  void StopPart(LoadPart& part);
-  void FinishCopies(const LoadPart& part);
   void DropBelow(Loading& loading, kv::SlotPromise* promise);
   void EndTransfers(Loading& loading);
   void EndPart(Loading& loading, const LoadPart& part, const Status& status, kv::SlotPromise* promise);
-  void EndHostPart(Loading& loading, const LoadPart& part, kv::SlotPromise* promise);
-  void CopyIn(const Loading& loading, const LoadPart& part, std::span<const std::byte> bytes);
-  uint64_t EndLoad(Loading& loading);
+  LoadedTokens EndLoad(Loading& loading);
   uint64_t RowsToTakeOver(const Loading& loading) const;
   bool FrontMayRun(const Loading& loading) const;
   void PollLoad(Loading& loading, std::span<tier::KvStore::Ended> ended, kv::SlotPromise* promise);
+
+  // arrivals.cc
+  void BeginArrival(Loading& loading, LoadPart* part, tier::Staging staging);
+  bool HasArrived(const LoadPart& part) const;
+  bool HasArrived(const Loading& loading) const;
+  void EndArrival(Loading& loading, const LoadPart& part, kv::SlotPromise* promise);
+  bool MayJoin(const Request& request) const;
+  void JoinLoads();
+  std::vector<uint32_t> DropLost();
+  void RequeueLost(std::span<const uint32_t> lost);
+  void EndJoined();
 
   // decisions.cc
   void NoteDecision(Request& request, const sched::Decision& decision);
@@ -284,10 +289,12 @@ struct Engine::State {
   bool WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const;
   void CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies);
   void EndCopies();
+  Status StatusOf(std::span<const exec::CopyTicket> tickets);
+  void AwaitCopy();
   // Until so many slots can be had without waiting.
   void AwaitCopies(uint64_t slots);
   void HandDownAhead();
-  void FreeForLoad(uint64_t slots);
+  bool FreeForLoad(uint64_t slots);
   uint64_t HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from);
   // Bit g of each: host memory has group g of that block.
   std::vector<uint32_t> HostGroups(std::span<const Digest> keys) const;
@@ -355,19 +362,12 @@ struct Engine::State {
   std::vector<uint64_t> refused_arrivals;  // of those that found no room when all were tried last; one per tenant
   bool draining = false;
   Sessions sessions;
-  std::vector<SessionMove> moves;   // under way, the oldest first
-  std::optional<SessionFile> file;  // that is being saved or restored
-  uint64_t unix_seconds = 0;        // at this step
-  sched::Promotion promotion;
-  uint64_t last_promotion = 0;
-  size_t host_copies = 0;              // parts of loads under way from host memory
-  std::deque<ResumeRecord> decisions;  // the last ones
-  uint64_t last_decision = 0;
-  std::vector<Decided> decided;  // in the step before
-  std::vector<Prefetch> prefetches;
-  std::vector<PrefetchEnd> ended_prefetches;
-  uint64_t last_prefetch = 0;
-  bool sessions_were_well = true;  // when the store was last looked at
+  std::vector<SessionMove> moves;      // under way, the oldest first
+  std::optional<SessionFile> file;     // that is being saved or restored
+  uint64_t unix_seconds = 0;           // at this step
+  std::deque<SlotCopies> slot_copies;  // under way
+  bool sessions_were_well = true;      // when the store was last looked at
+  WayUp up;
   WayDown down;
   bool store_was_well = true;  // when it was last looked at
   Nanos now{0};                // of the step

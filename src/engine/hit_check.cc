@@ -39,24 +39,25 @@ void Engine::State::SampleHit(const Request& request, uint64_t hit_tokens) {
 }
 
 void Engine::State::FinishCheck(Request& check, StepOutput* out) {
-  const bool same = SameBlocks(check.checked, check.choices.front().sequence);
+  const Result<bool> same = SameBlocks(check.checked, check.choices.front().sequence);
   Finish(check, 0, FinishReason::kLength, OkStatus(), out);
-  ++totals.hits_verified;
-  if (same) return;
+  ++(same.ok() ? totals.hits_verified : totals.hits_not_verified);
+  if (!same.ok() || *same) return;
   Poison(Internal(fmt::format("cached KV of {} prompt tokens is not what computing them gives: the cache or the "
                               "arithmetic is broken, and no answer can be trusted",
                               check.asked.prompt.size())),
          out);
 }
 
-bool Engine::State::SameBlocks(SequenceId a, SequenceId b) {
+// An error: they could not be read.
+Result<bool> Engine::State::SameBlocks(SequenceId a, SequenceId b) {
   std::vector<std::byte> one(memory.slot_bytes()), other(memory.slot_bytes());
   for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
     const PageTableRef pages = kv.Pages(a, group), others = kv.Pages(b, group);
     CACHALOT_CHECK(pages.first_block == others.first_block && pages.slot_count == others.slot_count);
     for (uint32_t i = 0; i < pages.slot_count; ++i) {
-      memory.Wait(memory.CopyOut(SlotId(pages.slots[i]), one));
-      memory.Wait(memory.CopyOut(SlotId(others.slots[i]), other));
+      CACHALOT_RETURN_IF_ERROR(memory.Wait(memory.CopyOut(SlotId(pages.slots[i]), one)));
+      CACHALOT_RETURN_IF_ERROR(memory.Wait(memory.CopyOut(SlotId(others.slots[i]), other)));
       if (std::memcmp(one.data(), other.data(), executor.layout().groups[group].used_bytes) != 0) return false;
     }
   }

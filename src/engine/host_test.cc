@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/testing/tiered_rig.h"
+#include "kv/identity.h"
 
 namespace cachalot::engine {
 namespace {
@@ -65,13 +66,12 @@ TEST_P(Host, WhatIsThereIsNotComputedAgain) {
   EXPECT_GE(Settled(tiered).tiers.host_loaded_tokens, 6 * 400u);
 }
 
-TEST_P(Host, WhatIsToBeGoneSomeDayDoesNotGoThere) {
+TEST_P(Host, WhatIsToBeOverwrittenOrWillNotBeUsedAgainDoesNotGoThere) {
   TieredRig tiered(With());
   for (uint64_t i = 1; i <= 8; ++i) {
     GenerateRequest request = Request(i, Tokens(400, i), 8);
-    if (i % 3 == 0) request.retention.ttl = std::chrono::hours(1);
-    if (i % 3 == 1) request.retention.scrub = true;
-    if (i % 3 == 2) request.retention.priority = RetentionPriority::kLow;
+    request.retention.scrub = i % 2 == 0;
+    if (i % 2 == 1) request.retention.priority = RetentionPriority::kLow;
     Ask(tiered, request);
     Settled(tiered);
   }
@@ -136,6 +136,29 @@ TEST_P(Host, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
   EXPECT_GT(compared, 500u);
   EXPECT_GT(loaded, 0u);
   EXPECT_GT(verified, 0u);
+}
+
+// The disk has all of full attention, and the windows before the ends of what was asked; host memory has lost the
+// former, and still has the windows before any other block.
+TEST(HostAndDisk, PartsOfABlockComeFromWhereTheyAre) {
+  TieredRig tiered({.engine = Options(), .model = SlidingModel(), .host_bytes = kHostBytes});
+  const std::vector<TokenId> tokens = Tokens(400, 1);
+  GenerateRequest request = Request(1, tokens, 8);
+  request.session = SessionName{"", "a"};
+  Ask(tiered, request);
+  SessionCommand suspend{.id = SessionCommandId(1), .verb = SessionVerb::kSuspend};
+  suspend.name.id = "a";
+  tiered.rig().Command(suspend);
+  tiered.rig().WriteAll();
+  EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u);
+  for (const Digest& key : kv::BlockKeys({1}, {}, 16, tokens)) tiered.host().Erase(tier::HostKey{key, 0});
+  GenerateRequest other = Request(9, tokens, 8);
+  other.prompt.resize(250);
+  other.prompt.insert(other.prompt.end(), 30, 7);
+  const auto before = tiered.rig().Step().stats.tiers;
+  EXPECT_EQ(Ask(tiered, other), 240u);
+  EXPECT_EQ(tiered.rig().Step().stats.tiers.loaded_tokens - before.loaded_tokens, 240u);
+  EXPECT_EQ(tiered.host().Violations(), std::vector<std::string>());
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Host,

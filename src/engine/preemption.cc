@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/decision_log.h"
 #include "engine/engine_state.h"
 
 namespace cachalot::engine {
@@ -35,6 +36,7 @@ void Engine::State::PreemptForGrowth() {
 
 void Engine::State::Preempt(uint32_t index) {
   ++totals.preemptions;
+  if (options.decision_log != nullptr) options.decision_log->Preempted(running[index].asked.id);
   Requeue(index);
 }
 

@@ -22,10 +22,10 @@ constexpr size_t kMostAhead = 64;  // of waiting requests, at a time
 // `due`: when its client is thought to be back; its load begins shortly before.
 PrefetchId Engine::State::BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due,
                                         PrefetchFor whom) {
-  const PrefetchId id(++last_prefetch);
+  const PrefetchId id(++up.last_prefetch);
   Prefetch prefetch{.id = id, .scope = scope, .give_up = due + kLongestWait, .whom = whom};
   prefetch.tokens.assign(tokens.begin(), tokens.end());
-  if (!HasLowerTiers() || prefetches.size() >= kMostPrefetches) {
+  if (!HasLowerTiers() || up.prefetches.size() >= kMostPrefetches) {
     EndPrefetch(prefetch, false);
     return id;
   }
@@ -33,25 +33,25 @@ PrefetchId Engine::State::BeginPrefetch(const PrefixScope& scope, std::span<cons
   const TierId slowest = store != nullptr ? TierId::kDisk : TierId::kHost;
   const Nanos ahead = kMargin + FromSeconds(std::min(kSlack * TransferSeconds(RateOf(slowest), bytes, 0), 600.0));
   prefetch.start = std::max(now, due - std::min(due, ahead));
-  prefetches.push_back(std::move(prefetch));
+  up.prefetches.push_back(std::move(prefetch));
   return id;
 }
 
 void Engine::State::CancelPrefetch(PrefetchId id) {
-  const auto found = std::ranges::find(prefetches, id, &Prefetch::id);
-  if (found == prefetches.end()) return;
+  const auto found = std::ranges::find(up.prefetches, id, &Prefetch::id);
+  if (found == up.prefetches.end()) return;
   EndPrefetch(*found, false);
-  prefetches.erase(found);
+  up.prefetches.erase(found);
 }
 
-std::vector<PrefetchEnd> Engine::State::TakeEndedPrefetches() { return std::exchange(ended_prefetches, {}); }
+std::vector<PrefetchEnd> Engine::State::TakeEndedPrefetches() { return std::exchange(up.ended_prefetches, {}); }
 
 // Begins those whose time has come, as far as there is room, and ends those that are done.
 void Engine::State::AdvancePrefetches() {
   PrefetchAhead();
-  for (size_t i = 0; i < prefetches.size();) {
-    if (AdvancePrefetch(prefetches[i])) {
-      prefetches.erase(prefetches.begin() + static_cast<ptrdiff_t>(i));
+  for (size_t i = 0; i < up.prefetches.size();) {
+    if (AdvancePrefetch(up.prefetches[i])) {
+      up.prefetches.erase(up.prefetches.begin() + static_cast<ptrdiff_t>(i));
     } else {
       ++i;
     }
@@ -63,7 +63,7 @@ bool Engine::State::AdvancePrefetch(Prefetch& prefetch) {
   if (prefetch.loading == nullptr) return now >= prefetch.start && StartPrefetch(prefetch);
   const bool whole = prefetch.loading->meeting.done();
   if (!whole && now < prefetch.loading->front_at) return false;
-  if (whole) prefetch.loaded_tokens = EndLoad(*prefetch.loading);
+  if (whole) prefetch.loaded_tokens = EndLoad(*prefetch.loading).all();
   EndPrefetch(prefetch, whole);
   return true;
 }
@@ -87,7 +87,12 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
   prefetch.most_slots = full + 2 * windows;
   if (!promise.ok() || !FitsBeside(prefetch.most_slots)) return GiveUp(prefetch);
   prefetch.promise = std::move(promise).value();
-  prefetch.sequence = kv.Create(prefetch.scope);
+  Nanos until = Nanos::max();  // the first of them ends
+  for (const Digest& key : std::span(stored.keys).subspan(stored.first)) {
+    if (store != nullptr) until = std::min(until, store->DeadlineOf(key));
+    if (host != nullptr) until = std::min(until, host->DeadlineOf(key));
+  }
+  prefetch.sequence = kv.Create(prefetch.scope, {}, until);
   kv.Attach(prefetch.sequence, tokens.first(stored.end), stored.end, true);
   prefetch.promise.ShrinkTo(full + windows - resident.idle_full_slots);
   prefetch.loading = MakeLoading(tokens.first(stored.end), std::move(stored));
@@ -119,7 +124,7 @@ void Engine::State::EndPrefetch(Prefetch& prefetch, bool whole) {
   totals.tiers.prefetched_tokens += prefetch.loaded_tokens;
   if (prefetch.whom != PrefetchFor::kCommand) return;
   const uint64_t tokens = kv.Find(prefetch.scope, prefetch.tokens, prefetch.tokens.size()).tokens;
-  ended_prefetches.push_back({prefetch.id, tokens, prefetch.loaded_tokens, whole});
+  up.ended_prefetches.push_back({prefetch.id, tokens, prefetch.loaded_tokens, whole});
 }
 
 // Of requests that wait, in the order of their arrival: those whose KV fits what nobody uses now.
@@ -152,10 +157,10 @@ void Engine::State::PrefetchForReturn(const Request& request, const Choice& choi
 
 std::optional<Nanos> Engine::State::NextPrefetch() const {
   std::optional<Nanos> due;
-  for (const Prefetch& prefetch : prefetches) {
+  for (const Prefetch& prefetch : up.prefetches) {
     if (prefetch.loading == nullptr) due = due ? std::min(*due, prefetch.start) : prefetch.start;
   }
-  if (!ended_prefetches.empty()) due = now;
+  if (!up.ended_prefetches.empty()) due = now;
   return due;
 }
 

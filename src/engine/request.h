@@ -96,6 +96,8 @@ struct FinishEvent {
   uint32_t prompt_tokens = 0;
   uint32_t cached_tokens = 0;  // of the prompt: those that were really not computed
   uint32_t output_tokens = 0;
+  uint32_t host_tokens = 0;  // of the cached ones: loaded from host memory when the request had come
+  uint32_t disk_tokens = 0;
   RetentionReport retention;
   std::optional<SessionReport> session;  // where the request named one
 };

@@ -1,6 +1,9 @@
 // What becomes of KV whose request has ended: pins, deadlines, and memory that is to be overwritten.
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "base/log.h"
 #include "engine/engine_state.h"
 
 namespace cachalot::engine {
@@ -21,12 +24,14 @@ RetentionHints Engine::State::HintsOf(const GenerateRequest& asked) const {
 void Engine::State::EndRetention() {
   if (pins.EndDue(now, kPinsPerStep) > 0) admission_due = true;
   kv.EvictExpired(kExpiredPerStep);
+  if (host != nullptr) host->EraseExpired(now);
 }
 
 std::optional<Nanos> Engine::State::NextRetentionEnd() const {
-  const std::optional<Nanos> pin = pins.NextDeadline(), expiry = kv.NextExpiry();
-  if (!pin || !expiry) return pin ? pin : expiry;
-  return std::min(*pin, *expiry);
+  const Nanos host_expiry = host == nullptr ? Nanos::max() : host->NextExpiry();
+  const Nanos next =
+      std::min({pins.NextDeadline().value_or(Nanos::max()), kv.NextExpiry().value_or(Nanos::max()), host_expiry});
+  return next == Nanos::max() ? std::nullopt : std::optional(next);
 }
 
 // Requires that the choice has given up its sequence, which had come so far.
@@ -55,9 +60,10 @@ void Engine::State::ScrubFreed() {
   const std::vector<SlotId> slots = kv.TakeToScrub();
   if (slots.empty()) return;
   zeros.resize(memory.slot_bytes());
-  exec::CopyTicket last{0};
-  for (const SlotId slot : slots) last = memory.CopyIn(zeros, slot);
-  memory.Wait(last);  // copies are done in the order given
+  std::vector<exec::SlotFill> fills;
+  for (const SlotId slot : slots) fills.push_back({zeros, slot});
+  const Status done = memory.Wait(memory.CopyIn(fills));
+  if (!done.ok()) LogError(fmt::format("KV that was to be overwritten may still be in memory: {}", done.message()));
   totals.slots_scrubbed += slots.size();
 }
 

@@ -35,7 +35,7 @@ uint32_t WrittenSlots(Rig& rig) {
   const std::vector<std::byte> zeros(memory.slot_bytes());
   uint32_t written = 0;
   for (uint32_t slot = 0; slot < memory.slots(); ++slot) {
-    memory.Wait(memory.CopyOut(SlotId(slot), bytes));
+    EXPECT_TRUE(memory.Wait(memory.CopyOut(SlotId(slot), bytes)).ok());
     written += std::memcmp(bytes.data(), zeros.data(), bytes.size()) != 0;
   }
   return written;
@@ -48,7 +48,7 @@ uint32_t WrittenFreeSlots(Rig& rig) {
   const std::vector<std::byte> zeros(memory.slot_bytes());
   uint32_t written = 0;
   for (const SlotId slot : rig.engine().Snapshot().free) {
-    memory.Wait(memory.CopyOut(slot, bytes));
+    EXPECT_TRUE(memory.Wait(memory.CopyOut(slot, bytes)).ok());
     written += std::memcmp(bytes.data(), zeros.data(), bytes.size()) != 0;
   }
   return written;

@@ -84,7 +84,7 @@ struct SessionView {
 struct SessionAnswer {
   Id<struct SessionCommandTag, uint64_t> id;
   SessionVerb verb = SessionVerb::kList;
-  bool found = true;  // false: there is no such session, and nothing was done
+  bool found = true;  // false: there is no such session, or file to restore, and nothing was done
   Status status;      // kInvalid: it exists already, or is in use; kUnavailable: the disk fails; else what is said
   std::vector<SessionView> sessions;  // kList: by name; else the one, as it is afterwards; none after kDelete
   bool more = false;                  // kList: others follow
@@ -119,6 +119,7 @@ struct SessionStats {
   uint64_t history_tokens = 0;   // of the sessions of requests, before these
   uint64_t extended_tokens = 0;  // of them, those that the prompts began with
   uint64_t failed_commands = 0;  // that ended with an error
+  bool degraded = false;         // changes are not written for the time being
 };
 
 }  // namespace cachalot::engine

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/log.h"
 #include "engine/engine_state.h"
 #include "kv/geometry.h"
 
@@ -71,20 +72,23 @@ void Engine::State::PollFile() {
     move.answer.moved_bytes = std::max(move.answer.moved_bytes, ended->file_bytes);
     status = file->save ? SaveOn() : RestoreOn(*ended, &move);
   }
+  // What cannot be read is kCorrupt or kUnavailable.
+  if (!file->save && ended->status.code() == Code::kInvalid) move.answer.found = false;
   if (!status.ok() || !archive->under_way()) EndFile(status, &move);
 }
 
 // The next part, or the end.
 Status Engine::State::SaveOn() {
   if (file->next_block < file->blocks) {
-    archive->WritePart(NextPart());
+    CACHALOT_ASSIGN_OR_RETURN(tier::ArchivedKv part, NextPart());
+    archive->WritePart(std::move(part));
   } else if (!std::exchange(file->finishing, true)) {
     archive->FinishSave();
   }
   return OkStatus();
 }
 
-tier::ArchivedKv Engine::State::NextPart() {
+Result<tier::ArchivedKv> Engine::State::NextPart() {
   const uint64_t begin = file->next_block, end = std::min(file->blocks, begin + PartBlocks());
   const auto groups = static_cast<uint32_t>(kv.geometry().windows.size());
   tier::ArchivedKv part;
@@ -100,12 +104,16 @@ tier::ArchivedKv Engine::State::NextPart() {
   }
   part.bytes.resize(slots.size() * memory.slot_bytes());
   std::span<std::byte> left = part.bytes;
-  std::optional<exec::CopyTicket> last;
+  std::vector<exec::CopyTicket> tickets;
   for (const SlotId slot : slots) {
-    last = memory.CopyOut(slot, left.first(memory.slot_bytes()));
+    tickets.push_back(memory.CopyOut(slot, left.first(memory.slot_bytes())));
     left = left.subspan(memory.slot_bytes());
   }
-  if (last) memory.Wait(*last);  // copies are done in the order given
+  Status copied;
+  for (const exec::CopyTicket ticket : tickets) {
+    if (Status done = memory.Wait(ticket); !done.ok()) copied = std::move(done);
+  }
+  CACHALOT_RETURN_IF_ERROR(copied);
   file->next_block = end;
   return part;
 }
@@ -114,7 +122,7 @@ tier::ArchivedKv Engine::State::NextPart() {
 Status Engine::State::RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move) {
   if (sessions.Find(move->name) == nullptr && file->sequence.value == 0) {
     CACHALOT_RETURN_IF_ERROR(PutRestored(ended.header, move));
-    if (!BeginFill(ended.header)) return OkStatus();  // there is no room for its KV: it is cold
+    if (!BeginFill(ended.header)) return OkStatus();  // its KV is of no use, or there is no room for it: it is cold
   } else {
     CACHALOT_RETURN_IF_ERROR(FillOn(ended.part));
   }
@@ -130,10 +138,6 @@ Status Engine::State::RestoreOn(tier::SessionArchive::Ended& ended, SessionMove*
 }
 
 Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove* move) {
-  if (header.session.identity != identity || header.slot_bytes != memory.slot_bytes() ||
-      header.block_tokens != kv.geometry().block_tokens) {
-    return Invalid("the session was saved with another model, or with settings under which its KV is another");
-  }
   Session session{.record = header.session, .handed_down = false};
   session.record.key = KeyOf(move->name);
   session.record.scope.salt = file->salt;
@@ -150,6 +154,13 @@ Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove
 // Takes slots for its KV, unless requests that run may need them.
 bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   const kv::KvGeometry& geometry = kv.geometry();
+  if (header.session.identity != identity || header.slot_bytes != memory.slot_bytes() ||
+      header.block_tokens != geometry.block_tokens) {
+    LogWarning(
+        "a session is restored without its KV: it was saved with another model, or with settings under which KV is "
+        "another");
+    return false;
+  }
   const uint64_t full = header.blocks * static_cast<uint64_t>(std::ranges::count(geometry.windows, 0u));
   if (header.blocks == 0 || !options.prefix_cache) return false;
   if (budget.promised() + kv.full_slots_in_use() + full > budget.total()) return false;
@@ -158,7 +169,7 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   const std::span<const TokenId> tokens = header.session.tokens;
   file->tokens.assign(tokens.begin(),
                       tokens.begin() + static_cast<ptrdiff_t>(uint64_t{header.blocks} * geometry.block_tokens));
-  FreeForLoad(header.blocks * geometry.windows.size());
+  while (!FreeForLoad(header.blocks * geometry.windows.size())) AwaitCopy();
   kv.BeginLoad(sequence, file->tokens.size());
   file->cells = kv.ClaimLoad(sequence, 0).value_or(std::vector<kv::LoadCell>{});
   Result<kv::SlotPromise> windows =
@@ -177,7 +188,7 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
 
 Status Engine::State::FillOn(const tier::ArchivedKv& part) {
   std::span<const std::byte> left = part.bytes;
-  std::optional<exec::CopyTicket> last;
+  std::vector<exec::SlotFill> fills;
   for (const uint32_t groups : part.groups) {
     for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
       if ((groups >> group & 1) == 0) continue;
@@ -186,13 +197,12 @@ Status Engine::State::FillOn(const tier::ArchivedKv& part) {
       if (file->filled == file->cells.size()) continue;
       const kv::LoadCell& cell = file->cells[file->filled];
       if (cell.block != file->next_block || cell.group != group) continue;
-      last = memory.CopyIn(slot, cell.slot);
+      fills.push_back({slot, cell.slot});
       ++file->filled;
     }
     ++file->next_block;
   }
-  if (last) memory.Wait(*last);  // copies are done in the order given
-  return OkStatus();
+  return memory.Wait(memory.CopyIn(fills));
 }
 
 void Engine::State::EndFile(const Status& status, SessionMove* move) {

@@ -97,7 +97,7 @@ void Engine::State::KeepHistory(Request& request, const Choice& choice) {
   const uint64_t common = extends ? CommonTokens(old->record.tokens, tokens) : 0;
   session.handed_down = false;
   const RetentionHints hints = HintsOf(request.asked);
-  session.written_down = !hints.scrub && hints.ttl == Nanos::max();
+  session.written_down = !hints.scrub;
   session.seen = options.prefix_cache ? SessionState::kHot : SessionState::kCold;
   request.session->kept = PutSession(std::move(session));
   if (!request.session->kept || session_store == nullptr) return;

@@ -36,6 +36,9 @@ void Engine::State::PollSessions(StepOutput* out) {
     moves.erase(moves.begin() + static_cast<ptrdiff_t>(i));
     EndMove(std::move(move), out);
   }
+  if (const std::optional<SessionName> next = sessions.NextToSee(now)) {
+    sessions.SetSeen(*next, ViewOf(*next, *sessions.Find(*next)).state);
+  }
 }
 
 void Engine::State::NoteSessionHealth() {
@@ -175,6 +178,7 @@ void Engine::State::AddSessionStats(SessionStats* stats) const {
   stats->warm = sessions.seen(SessionState::kWarm);
   stats->cold = sessions.seen(SessionState::kCold);
   stats->pinned = sessions.pinned();
+  stats->degraded = session_store != nullptr && !session_store->stats().health.ok();
 }
 
 std::optional<Nanos> Engine::State::NextSessionDue() const {

@@ -159,6 +159,8 @@ TEST_P(SessionTiers, AfterAClearSessionsAreCold) {
   StepInput input;
   input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
   EXPECT_TRUE(tiered.rig().Step(std::move(input)).answers.front().cleared.ok());
+  tiered.rig().Advance(std::chrono::seconds(1));
+  EXPECT_EQ(tiered.rig().Step().stats.sessions.cold, 1u) << "nobody asked, and yet it was seen";
   EXPECT_EQ(Do(tiered, SessionVerb::kShow).sessions.front().state, SessionState::kCold);
   EXPECT_EQ(Do(tiered, SessionVerb::kShow).sessions.front().tokens, history.size());
 }
@@ -238,8 +240,9 @@ TEST_P(SessionTiers, ASavedSessionIsRestoredUnderAnotherName) {
   EXPECT_EQ(tiered.rig().finishes.at({RequestId(2), 0u}).cached_tokens, 304u);
   EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"}).status.code(),
             Code::kInvalid);
-  EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "c"}, .other = "none"}).status.code(),
-            Code::kInvalid);
+  const SessionAnswer none = Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "c"}, .other = "none"});
+  EXPECT_FALSE(none.found);
+  EXPECT_NE(none.status.message().find("'none'"), std::string::npos);
   for (const char* name : {"", ".file", "../file", "a/b"}) {
     EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kSave, .name = {"", "b"}, .other = name}).status.code(), Code::kInvalid);
   }
@@ -261,6 +264,44 @@ TEST_P(SessionTiers, AFileOfWhichAnyBitChangedIsNotRestored) {
   tiered.files().Cut("/saved/file", bits / 16);
   EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"}).status.code(),
             Code::kCorrupt);
+}
+
+TEST_P(SessionTiers, AnotherModelRestoresTheHistoryAndNotTheKv) {
+  TieredRig tiered(With());
+  const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(300, 1), 6));
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).status.ok());
+  tiered.ChangeModel({2});
+  tiered.Restart();
+  const SessionAnswer restored = Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
+  ASSERT_TRUE(restored.status.ok()) << restored.status.message();
+  EXPECT_TRUE(restored.durable);
+  EXPECT_EQ(restored.moved_tokens, 0u);
+  EXPECT_TRUE(restored.sessions.front().other_model);
+  EXPECT_EQ(restored.sessions.front().state, SessionState::kCold);
+  EXPECT_EQ(restored.sessions.front().tokens, history.size());
+  Ask(tiered, Of(2, "b", And(history, 7), 6));
+  EXPECT_EQ(tiered.rig().finishes.at({RequestId(2), 0u}).cached_tokens, 0u);
+}
+
+TEST_P(SessionTiers, AJournalThatCannotBeWrittenIsToldUntilItCan) {
+  TieredRig tiered(With());
+  Ask(tiered, Of(1, "a", Tokens(300, 1), 6));
+  EXPECT_FALSE(tiered.rig().Step().stats.sessions.degraded);
+  tiered.files().Fail({FileOp::kWrite, 1, true});
+  Ask(tiered, Of(2, "b", Tokens(100, 2), 6));
+  const auto wait = [&] {
+    for (int i = 0; i < 300; ++i) {
+      tiered.rig().Advance(std::chrono::milliseconds(20));
+      tiered.rig().Step();
+    }
+  };
+  wait();
+  EXPECT_TRUE(tiered.rig().Step().stats.sessions.degraded);
+  tiered.files().Heal();
+  wait();
+  EXPECT_FALSE(tiered.rig().Step().stats.sessions.degraded);
+  tiered.Crash(Unsynced::kLost);
+  EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kShow, .name = {"", "b"}}).found);
 }
 
 std::vector<uint32_t> Sliding() { return {0, 24, 24, 40}; }

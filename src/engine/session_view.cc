@@ -26,7 +26,7 @@ void Engine::State::AddPlaces(const Session& session, SessionView* view) const {
   const std::span<const TokenId> tokens = KvTokensOf(session);
   if (tokens.empty() || !options.prefix_cache) return;
   const kv::KvGeometry& geometry = kv.geometry();
-  const std::vector<uint32_t> slots = kv.Listed(session.record.scope, tokens);
+  const std::vector<uint32_t> slots = kv.Listed(session.record.scope, tokens).slots;
   const std::vector<uint32_t> host_groups = HostGroups(session.keys);
   const std::vector<uint32_t> disk_groups =
       store == nullptr ? std::vector<uint32_t>{} : store->Match(identity, session.keys);

@@ -1,6 +1,11 @@
 #include "engine/sessions.h"
 
 namespace cachalot::engine {
+namespace {
+
+constexpr Nanos kLookEvery{10'000'000};  // a look takes microseconds for every thousand tokens
+
+}  // namespace
 
 uint64_t BytesOf(const Session& session) {
   constexpr uint64_t kFixed = 512;  // names, nodes of the table
@@ -114,10 +119,12 @@ std::optional<Sessions::Expiry> Sessions::NextExpiry() const {
   return *by_expiry_.begin();
 }
 
-std::optional<SessionName> Sessions::After(const SessionName& name) const {
-  if (table_.empty()) return std::nullopt;
-  const auto next = table_.upper_bound(name);
-  return next == table_.end() ? table_.begin()->first : next->first;
+std::optional<SessionName> Sessions::NextToSee(Nanos now) {
+  if (table_.empty() || now < next_look_) return std::nullopt;
+  next_look_ = now + kLookEvery;
+  const auto next = table_.upper_bound(looked_at_);
+  looked_at_ = (next == table_.end() ? table_.begin() : next)->first;
+  return looked_at_;
 }
 
 }  // namespace cachalot::engine

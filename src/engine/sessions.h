@@ -34,7 +34,7 @@ struct Session {
   uint64_t use = 0;                         // counts uses of all sessions
   Nanos used_at{0};                         // by the engine's clock
   kv::PinTable::Standing pin;               // without tokens: there is none
-  bool written_down = true;                 // its KV may go to disk: nobody wished that it be gone some day
+  bool written_down = true;                 // its KV may go to disk
   bool handed_down = true;                  // its KV need not be hot
   SessionState seen = SessionState::kCold;  // when it was last looked at
 };
@@ -89,8 +89,8 @@ class Sessions {
   };
   // The first one to be past its TTL.
   std::optional<Expiry> NextExpiry() const;
-  // The one after `name`, the first one after the last; nothing where there is none.
-  std::optional<SessionName> After(const SessionName& name) const;
+  // Whose state is to be seen next: all in turn, one in 10 ms. Nothing: it is too early, or there are none.
+  std::optional<SessionName> NextToSee(Nanos now);
 
  private:
   Session& At(const SessionName& name) { return table_.at(name); }
@@ -106,6 +106,8 @@ class Sessions {
   std::set<Expiry> by_expiry_;             // with a TTL
   std::map<std::string, uint64_t> of_owner_;
   std::array<uint64_t, 3> seen_{};  // by SessionState
+  SessionName looked_at_;
+  Nanos next_look_{0};
   uint64_t bytes_ = 0;
   uint64_t pinned_ = 0;
   uint64_t last_use_ = 0;

@@ -54,6 +54,19 @@ TEST(Sessions, ManyGoForALongOne) {
   EXPECT_FALSE(sessions.RoomFor({"", "d"}, BytesOf(Of({"", "d"}, 5000)), kNone).has_value());
 }
 
+TEST(Sessions, EachInTurnIsSeen) {
+  Sessions sessions({});
+  EXPECT_EQ(sessions.NextToSee(Nanos(0)), std::nullopt);
+  for (const char* id : {"a", "b", "c"}) sessions.Put(Of({"", id}, 10), Nanos(0));
+  std::string seen;
+  for (int64_t ms = 0; ms < 60; ++ms) {
+    const std::optional<SessionName> next = sessions.NextToSee(std::chrono::milliseconds(ms));
+    if (next) seen += next->id;
+    if (ms == 25) sessions.Erase({"", "c"});
+  }
+  EXPECT_EQ(seen, "abcaba");
+}
+
 // Against what a walk over the whole table says.
 TEST(Sessions, EveryListIsWhatTheTableSays) {
   Sessions sessions({.most = 30, .most_of_owner = 12});

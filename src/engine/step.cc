@@ -1,6 +1,7 @@
 // The step as a transaction: plan, reserve, move, run, sample, commit.
 #include <algorithm>
 
+#include "engine/decision_log.h"
 #include "engine/engine_state.h"
 
 namespace cachalot::engine {
@@ -19,25 +20,30 @@ void Engine::State::RunStep(StepOutput* out) {
 
   ScrubFreed();
   if (!reservation->copies().empty()) last_copy = memory.CopyWithin(reservation->copies());
-  if (last_copy) memory.Wait(*std::exchange(last_copy, std::nullopt));
+  const Status copied = last_copy ? memory.Wait(*std::exchange(last_copy, std::nullopt)) : OkStatus();
 
   const exec::Batch batch = BuildBatch();
   const cost::StepWork work = WorkOf(batch);
-  const Result<exec::Logits> logits = executor.Run(batch);
+  const Result<exec::Logits> logits = copied.ok() ? executor.Run(batch) : copied;
   if (!logits.ok()) {
     { const kv::StepReservation rolled_back = std::move(reservation).value(); }
     return FailStep(logits.status(), out);
   }
+  EndCopies();
+  const std::vector<uint32_t> lost = DropLost();
   for (size_t i = 0; i < plan.size(); ++i) {
-    NoteTaken(running[candidates[plan[i].index].request], reservation->full_slots_taken()[i]);
+    const uint32_t request = candidates[plan[i].index].request;
+    if (!std::ranges::binary_search(lost, request)) NoteTaken(running[request], reservation->full_slots_taken()[i]);
   }
   std::move(reservation).value().Commit();
-  NoteFronts();
   ++totals.steps;
+  EndJoined();
+  NoteFronts();
   totals.tokens_computed += work.rows;
   last_work = work;
   out->predicted_seconds = step_cost.Predict(work);
   ApplyLogits(*logits, out);
+  RequeueLost(lost);
 }
 
 void Engine::State::PlanRows() {
@@ -45,7 +51,8 @@ void Engine::State::PlanRows() {
   runnable.clear();
   for (uint32_t r = 0; r < running.size(); ++r) {
     const Request& request = running[r];
-    if (request.loading != nullptr) {
+    const Loading* const loading = request.loading.get();
+    if (loading != nullptr && !loading->gate && !MayJoin(request)) {
       AddFront(r);
       continue;
     }
@@ -54,7 +61,8 @@ void Engine::State::PlanRows() {
       if (choice.finished || choice.sequence.value == 0) continue;
       sched::RunnableView view;
       view.index = static_cast<uint32_t>(candidates.size());
-      view.pending_rows = static_cast<uint32_t>(request.history_tokens(choice) - kv.Length(choice.sequence));
+      const uint64_t there = loading != nullptr ? loading->tokens.size() : kv.Length(choice.sequence);
+      view.pending_rows = static_cast<uint32_t>(request.history_tokens(choice) - there);
       view.decoding = request.forked && view.pending_rows == 1;
       view.logits_everywhere = request.asked.prompt_logprobs >= 0 && !request.forked;
       runnable.push_back(view);
@@ -64,6 +72,7 @@ void Engine::State::PlanRows() {
   const exec::StepLimits limits = executor.limits();
   plan =
       sched::PlanStep(runnable, {std::min(options.step_rows, limits.rows), options.prefill_chunk, limits.logit_rows});
+  JoinLoads();
 }
 
 // The rows of a request that computes what is below its load.
@@ -117,8 +126,16 @@ exec::Batch Engine::State::BuildBatch() {
   for (size_t i = 0; i < plan.size(); ++i) {
     const size_t first_page = step_pages.size();
     for (uint32_t g = 0; g < groups; ++g) step_pages.push_back(kv.Pages(growth[i].sequence, g));
-    step_sequences.push_back(
-        {growth[i].ids, kv.Length(growth[i].sequence), {step_pages.data() + first_page, groups}, plan[i].logit_rows});
+    const Candidate& candidate = candidates[plan[i].index];
+    Loading* const loading = running[candidate.request].loading.get();
+    step_sequences.push_back({growth[i].ids,
+                              kv.Length(growth[i].sequence),
+                              {step_pages.data() + first_page, groups},
+                              plan[i].logit_rows,
+                              loading != nullptr && loading->gate ? &*loading->gate : nullptr});
+    if (options.decision_log == nullptr) continue;
+    options.decision_log->Planned(running[candidate.request].asked.id, candidate.choice, step_sequences.back(),
+                                  kv.geometry().block_tokens);
   }
   return {step_sequences};
 }
@@ -128,7 +145,9 @@ void Engine::State::ApplyLogits(const exec::Logits& logits, StepOutput* out) {
   for (const sched::PlannedRows& p : plan) {
     const Candidate& c = candidates[p.index];
     Request& request = running[c.request];
-    if (!request.forked) {
+    if (request.choices[c.choice].sequence.value == 0) {
+      // It was lost.
+    } else if (!request.forked) {
       AdvancePrompt(request, p, logits, row, out);
     } else if (p.logit_rows > 0) {
       SampleNext(request, c.choice, logits.row(row), out);
@@ -206,6 +225,7 @@ void Engine::State::FailStep(const Status& error, StepOutput* out) {
     Request& request = running[candidates[p.index].request];
     for (uint32_t c = 0; c < request.asked.n; ++c) Finish(request, c, FinishReason::kError, error, out);
   }
+  RequeueLost(DropLost());
 }
 
 }  // namespace cachalot::engine

@@ -17,16 +17,13 @@ constexpr Nanos kRetry = std::chrono::seconds(10);  // between attempts to write
 constexpr Nanos kBudgetEvery = std::chrono::milliseconds(20);
 constexpr double kWritePrice = 0.1;  // seconds that others lose by a second of writing, which waits for them
 
-// That a history is gone on with: of sessions most are, of others few.
-constexpr double kSessionReturns = 0.7, kOtherReturns = 0.3;
-
 }  // namespace
 
 // The history that a sequence leaves behind is written by and by.
 void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed) {
   if (store == nullptr || !options.prefix_cache || !request.asked.returns.returns) return;
   const RetentionHints hints = HintsOf(request.asked);
-  if (hints.scrub || hints.ttl != Nanos::max()) return;  // it is to be gone some day, from everywhere
+  if (hints.scrub) return;  // it is to be nowhere else
   const bool session = request.asked.session.has_value();
   // Only whoever goes on with the very same history gets anything out of its unfilled block.
   const kv::Tail tail = session ? kv::Tail::kShortToo : kv::Tail::kWholeOnly;
@@ -35,11 +32,19 @@ void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, 
                  {tokens.begin(), tokens.end()},
                  kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens, tail),
                  std::min<uint64_t>(request.asked.prompt.size(), computed)};
-  if (item.keys.empty()) return;
-  if (!WorthWriting(item, session ? kSessionReturns : kOtherReturns)) {
-    totals.tiers.refused_blocks += item.keys.size();
-    return;
+  const uint64_t whole = tokens.size() / kv.geometry().block_tokens, of_all = item.keys.size();
+  const uint64_t of_prompt = item.prompt_tokens / kv.geometry().block_tokens;
+  const sched::Leaver leaver = session ? sched::Leaver::kSession : sched::Leaver::kHistory;
+  if (whole > 0) down.returns.Left(leaver, item.keys[whole - 1]);
+  if (!session && of_prompt > 0) down.returns.Left(sched::Leaver::kPrompt, item.keys[of_prompt - 1]);
+  if (!WorthWriting(item, down.returns.Of(leaver))) {
+    // Others may still begin with its prompt.
+    item.tokens.resize(session ? 0 : item.prompt_tokens);
+    item.keys.resize(session ? 0 : of_prompt);
+    if (!WorthWriting(item, down.returns.Of(sched::Leaver::kPrompt))) item.keys.clear();
+    totals.tiers.refused_blocks += of_all - item.keys.size();
   }
+  if (item.keys.empty()) return;
   if (down.unwritten.size() >= kMostUnwritten) {
     const auto oldest = std::ranges::find(down.unwritten, WriteTicket{0}, &Unwritten::ticket);
     if (oldest != down.unwritten.end()) down.unwritten.erase(oldest);
@@ -132,15 +137,27 @@ void Engine::State::SyncAwaited() {
 // What is resident of it and not in the store. False: there is more.
 bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
   const size_t group_count = kv.geometry().windows.size();
-  std::vector<uint32_t> slots = kv.Listed(item.scope, item.tokens);
+  kv::ListedBlocks listed = kv.Listed(item.scope, item.tokens);
+  std::vector<uint32_t>& slots = listed.slots;
   slots.resize(item.keys.size() * group_count, kv::kNoSlot);  // what is not hot may be in host memory
   std::vector<uint32_t> groups;                               // of the run's blocks
   while (*runs > 0 && item.done < item.keys.size()) {
     groups.clear();
+    Nanos deadline{0};  // of the run
     for (uint64_t block = item.done; block < item.keys.size(); ++block) {
-      const uint32_t wanted = GroupsToWrite(item, block, std::span(slots).subspan(block * group_count, group_count));
-      const uint32_t stored = store->GroupsOf(identity, item.keys[block]);
-      if ((stored & ~wanted) != 0 || stored == wanted) break;  // the new record takes the place of the old
+      const Digest& key = item.keys[block];
+      const std::span<const uint32_t> of_block = std::span(slots).subspan(block * group_count, group_count);
+      const bool hot = std::ranges::any_of(of_block, [](uint32_t slot) { return slot != kv::kNoSlot; });
+      const uint32_t wanted = GroupsToWrite(item, block, of_block), stored = store->GroupsOf(identity, key);
+      if (wanted == 0 || (stored & ~wanted) != 0) break;  // the new record takes the place of the old
+      const Nanos in_host = host == nullptr ? kv::kNever : host->DeadlineOf(key);
+      const std::optional<Nanos> until =
+          sched::WriteUntil({.now = now,
+                             .wanted_until = hot ? std::min(listed.wanted_until[block], in_host) : in_host,
+                             .stored_until = stored == 0 ? Nanos(0) : store->DeadlineOf(key),
+                             .stored_whole = stored == wanted});
+      if (!until || (!groups.empty() && *until != deadline)) break;
+      deadline = *until;
       groups.push_back(wanted);
     }
     if (groups.empty()) {
@@ -155,8 +172,10 @@ bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
       return false;
     }
     const std::span<const uint32_t> from = std::span(slots).subspan(item.done * group_count);
-    if (!CopyRun(RunOf(item.tokens, item.keys, item.done, groups), from, item.ticket)) {
-      down.store_is_full = store->stats().transfers > 0 || !down.copies.empty();
+    tier::KvRun run = RunOf(item.tokens, item.keys, item.done, groups);
+    run.deadline = deadline;
+    if (!CopyRun(std::move(run), from, item.ticket)) {
+      down.store_is_full = store->stats().transfers > 0 || !slot_copies.empty();
       if (down.store_is_full) return false;
       if (AwaitedWrite* awaited = AwaitedOf(item.ticket)) {
         awaited->Fail(Overloaded("a block is larger than what may be on its way to disk at a time"));
@@ -215,7 +234,7 @@ bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, Wr
   copies.staging = std::move(*staging);
   copies.ticket = ticket;
   if (AwaitedWrite* awaited = AwaitedOf(ticket)) ++awaited->under_way;
-  down.copies.push_back(std::move(copies));
+  slot_copies.push_back(std::move(copies));
   EndCopies();
   return true;
 }
@@ -270,7 +289,7 @@ Result<std::optional<tier::TransferId>> Engine::State::ForgetKv(const PrefixScop
     item.keys.erase(first, item.keys.end());
     item.done = std::min<uint64_t>(item.done, item.keys.size());
   }
-  for (SlotCopies& copies : down.copies) {
+  for (SlotCopies& copies : slot_copies) {
     if (std::ranges::any_of(copies.run.blocks, among, &tier::KvRunBlock::key)) copies.run.blocks.clear();
   }
   CACHALOT_ASSIGN_OR_RETURN(const tier::TransferId erasure, store->Erase(std::move(keys)));

@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kFreeShare = 1.0 / 16;  // of the slots that nobody uses: kept free, so that nobody waits for copies
 constexpr uint64_t kCopyingShare = 8;    // at most 1/8 of the pool is on its way out
-constexpr double kReturns = 0.3;         // of blocks that leave the hot pool
 constexpr double kCopyPrice = 0.01;      // seconds that others lose by a second of copying beside them
 
 }  // namespace
@@ -31,12 +30,13 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
     if (block.slots[group] != kv::kNoSlot && (there >> group & 1) == 0) keys.push_back({block.key, group});
   }
   if (keys.empty()) return;
+  down.returns.Left(sched::Leaver::kBlock, block.key);
   if (!WorthHandingDown(block, keys.size())) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
   host->MakeRoom(static_cast<uint32_t>(keys.size()));  // what goes is on disk, or was not worth it
-  Result<tier::HostReservation> cells = host->Reserve(keys);
+  Result<tier::HostReservation> cells = host->Reserve(keys, block.wanted_until);
   if (!cells.ok()) {
     ++totals.tiers.host_dropped_blocks;
     return;
@@ -44,14 +44,14 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
   SlotCopies copies;
   for (size_t i = 0; i < keys.size(); ++i) CopySlotOut(SlotId(block.slots[keys[i].group]), cells->bytes(i), &copies);
   copies.cells = std::move(*cells);
-  down.copies.push_back(std::move(copies));
+  slot_copies.push_back(std::move(copies));
   EndCopies();
 }
 
 bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const {
   const double link_seconds = TransferSeconds(HostRate(), cells * memory.slot_bytes(), 0);
   const sched::DownCosts costs = sched::ChooseWayDown(
-      {.reuse = {.probability = kReturns,
+      {.reuse = {.probability = down.returns.Of(sched::Leaver::kBlock),
                  .recompute_seconds = step_cost.Added(work_shape.Rows(block.position, block.tokens)),
                  .load_seconds = link_seconds,
                  .write_seconds = link_seconds},
@@ -61,33 +61,55 @@ bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cel
 }
 
 void Engine::State::CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies) {
-  copies->last = memory.CopyOut(slot, to);
+  copies->tickets.push_back(memory.CopyOut(slot, to));
   copies->out.push_back(slot);
   kv.BeginCopyOut(slot);
 }
 
 // Of copies that are done, in the order in which they were begun.
 void Engine::State::EndCopies() {
-  while (!down.copies.empty() && memory.Done(down.copies.front().last)) {
-    SlotCopies copies = std::move(down.copies.front());
-    down.copies.pop_front();
+  const auto done = [&](const SlotCopies& copies) {
+    return copies.tickets.empty() || memory.Done(copies.tickets.back());  // none: all of a run lay in host memory
+  };
+  while (!slot_copies.empty() && done(slot_copies.front())) {
+    SlotCopies copies = std::move(slot_copies.front());
+    slot_copies.pop_front();
+    for (const SlotId slot : copies.in) kv.EndCopyIn(slot);
     for (const SlotId slot : copies.out) kv.EndCopyOut(slot);
-    if (copies.cells.size() > 0) totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
-    std::move(copies.cells).Commit();
-    if (!copies.staging.bytes().empty()) StoreRun(copies);
+    if (!copies.in.empty()) continue;
+    const Status status = StatusOf(copies.tickets);
+    if (copies.cells.size() > 0 && status.ok()) {
+      totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
+      std::move(copies.cells).Commit();
+    }
+    if (copies.staging.bytes().empty()) continue;
+    if (status.ok()) {
+      StoreRun(copies);
+    } else {
+      EndAwaited(copies.ticket, status);
+    }
   }
+}
+
+// Of copies that are done: the first failure.
+Status Engine::State::StatusOf(std::span<const exec::CopyTicket> tickets) {
+  for (const exec::CopyTicket ticket : tickets) CACHALOT_RETURN_IF_ERROR(memory.Wait(ticket));
+  return OkStatus();
+}
+
+void Engine::State::AwaitCopy() {
+  const std::vector<exec::CopyTicket>& tickets = slot_copies.front().tickets;
+  if (!tickets.empty()) (void)memory.Wait(tickets.back());  // EndCopies sees how it went
+  EndCopies();
 }
 
 // Whoever takes slots now can't wait for copies to end by themselves.
 void Engine::State::AwaitCopies(uint64_t slots) {
   const auto at_hand = [&] {
-    const uint64_t held = kv.copying_slots() - kv.deferred_slots();
+    const uint64_t held = kv.leaving_slots();
     return kv.available_slots() - std::min<uint64_t>(held, kv.available_slots());
   };
-  while (!down.copies.empty() && at_hand() < slots) {
-    memory.Wait(down.copies.front().last);
-    EndCopies();
-  }
+  while (kv.leaving_slots() + kv.deferred_slots() > 0 && at_hand() < slots) AwaitCopy();
 }
 
 // Some slots are kept free, before somebody needs them, by handing down what would have to go next.
@@ -104,18 +126,16 @@ void Engine::State::HandDownAhead() {
   down.may_copy = false;
 }
 
-// For a load, which takes many slots at once: what must go for it is handed down, and waited for, as it would else be
-// dropped.
-void Engine::State::FreeForLoad(uint64_t slots) {
-  if (host == nullptr || !memory.asynchronous()) return;
+// For a load, which takes many slots at once: what must go for it is handed down, as it would else be dropped. False:
+// that is under way.
+bool Engine::State::FreeForLoad(uint64_t slots) {
+  if (host == nullptr || !memory.asynchronous()) return true;
   const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
   down.may_copy = true;
   if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
   down.may_copy = false;
-  while (kv.free_slots() < slots && !down.copies.empty()) {
-    memory.Wait(down.copies.front().last);
-    EndCopies();
-  }
+  EndCopies();
+  return kv.free_slots() >= slots || kv.deferred_slots() == 0;
 }
 
 // What is idle of these tokens' blocks from token `from` on leaves the hot pool. Returns how many slots.

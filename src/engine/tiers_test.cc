@@ -55,12 +55,9 @@ TEST_P(Tiers, OtherTenantsFindNothingThere) {
   EXPECT_EQ(Ask(tiered, request), 192u);
 }
 
-TEST_P(Tiers, WhatIsToBeGoneSomeDayIsNotWritten) {
+TEST_P(Tiers, WhatIsToBeOverwrittenAfterwardsIsNotWritten) {
   TieredRig tiered(With());
   GenerateRequest request = Request(1, Tokens(200, 1), 4);
-  request.retention.ttl = Nanos(1'000'000'000);
-  Ask(tiered, request);
-  request = Request(2, Tokens(200, 2), 4);
   request.retention.scrub = true;
   Ask(tiered, request);
   tiered.rig().WriteAll();
@@ -237,7 +234,7 @@ TEST_P(Tiers, WhateverHappensAnswersAreThoseOfTheRequestAlone) {
     tiered.rig().RunToEnd();
     compare();
   }
-  EXPECT_GT(loaded, 200u);
+  EXPECT_GT(loaded, 100u);
   EXPECT_GT(failed, 0u);
   EXPECT_GT(compared, 200u);
 }

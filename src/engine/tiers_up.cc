@@ -1,5 +1,6 @@
 // KV on its way up: what a request gets from lower tiers instead of computing it.
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -55,17 +56,16 @@ bool Engine::State::HasLowerTiers() const { return options.prefix_cache && (stor
 
 TierRate Engine::State::RateOf(TierId tier) const { return tier == TierId::kHost ? HostRate() : store->load_rate(now); }
 
-// Appends the leading blocks of a chain that lower tiers have, and which of them has more of each.
+// Appends the leading blocks of a chain that lower tiers have.
 void Engine::State::AppendStored(std::span<const Digest> keys, StoredBlocks* stored) const {
   std::vector<uint32_t> disk;
   if (store != nullptr) disk = store->Match(identity, keys);
   disk.resize(keys.size());
   const std::vector<uint32_t> from_host = HostGroups(keys);
   for (size_t i = 0; i < keys.size() && (disk[i] | from_host[i]) != 0; ++i) {
-    const bool nearer = std::popcount(from_host[i]) >= std::popcount(disk[i]);
     stored->keys.push_back(keys[i]);
-    stored->groups.push_back(nearer ? from_host[i] : disk[i]);
-    stored->tiers.push_back(nearer ? TierId::kHost : TierId::kDisk);
+    stored->in_host.push_back(from_host[i]);
+    stored->on_disk.push_back(disk[i]);
   }
 }
 
@@ -75,14 +75,21 @@ StoredBlocks Engine::State::FindStored(const PrefixScope& scope, std::span<const
                                        uint64_t first) const {
   const uint32_t block_tokens = kv.geometry().block_tokens;
   StoredBlocks stored{.first = first};
-  const std::vector<Digest> keys = kv::BlockKeys(identity, scope, block_tokens, tokens);
-  if (keys.size() < first) return stored;
-  stored.keys.assign(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(first));
-  AppendStored(std::span(keys).subspan(first), &stored);
-
-  const uint64_t blocks = stored.keys.size(), whole = blocks * block_tokens;
+  if (tokens.size() / block_tokens < first) return stored;
   kv::ChainEnd before;
-  if (blocks > 0) before = {stored.keys.back(), SaltAt(scope, whole)};
+  for (uint64_t block = 0; block < tokens.size() / block_tokens; ++block) {  // keys cost: none beyond what is there
+    const CacheSalt salt = SaltAt(scope, (block + 1) * block_tokens);
+    const kv::ChainEnd next =
+        kv::NextInChain(identity, before, salt, tokens.subspan(block * block_tokens, block_tokens));
+    if (block < first) {
+      stored.keys.push_back(next.key);
+    } else {
+      AppendStored({&next.key, 1}, &stored);
+      if (stored.keys.size() == block) break;
+    }
+    before = next;
+  }
+  const uint64_t blocks = stored.keys.size(), whole = blocks * block_tokens;
   uint32_t last_tokens = block_tokens;
   const uint64_t most = std::min<uint64_t>(block_tokens - 1, tokens.size() - whole);
   for (uint64_t tail = most; tail > 0 && stored.keys.size() == blocks; --tail) {
@@ -92,22 +99,35 @@ StoredBlocks Engine::State::FindStored(const PrefixScope& scope, std::span<const
     last_tokens = static_cast<uint32_t>(tail);
   }
   if (stored.keys.size() == blocks) last_tokens = block_tokens;
-  stored.end = kv::LoadableTokens(kv.geometry(), first, stored.groups, last_tokens);
-  stored.CutTo(stored.end, block_tokens);
+  stored.CutTo(kv::LoadableTokens(kv.geometry(), first, stored.groups(), last_tokens), kv.geometry());
   return stored;
 }
 
-void StoredBlocks::CutTo(uint64_t tokens, uint32_t block_tokens) {
+std::vector<uint32_t> StoredBlocks::groups() const {
+  std::vector<uint32_t> groups(in_host.size());
+  std::ranges::transform(in_host, on_disk, groups.begin(), std::bit_or());
+  return groups;
+}
+
+void StoredBlocks::CutTo(uint64_t tokens, const kv::KvGeometry& geometry) {
   end = tokens;
-  const uint64_t blocks = std::max(kv::BlocksFor(tokens, block_tokens), first);
+  const uint64_t blocks = std::max(kv::BlocksFor(tokens, geometry.block_tokens), first);
   keys.resize(blocks);
-  groups.resize(blocks - first);
-  tiers.resize(blocks - first);
+  in_host.resize(blocks - first);
+  on_disk.resize(blocks - first);
+  tiers.assign(blocks - first, TierId::kHost);
+  for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
+    const uint64_t read = kv::FirstBlockKept(geometry.windows[group], tokens, geometry.block_tokens);
+    for (uint64_t block = std::max(read, first); block < blocks; ++block) {
+      if ((in_host[block - first] >> group & 1) == 0) tiers[block - first] = TierId::kDisk;
+    }
+  }
 }
 
 // Leading blocks of one tier after the other.
 std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) const {
   const kv::KvGeometry& geometry = kv.geometry();
+  const std::vector<uint32_t> all = stored.groups();
   std::vector<sched::TierSpan> spans;
   uint64_t begin = stored.first;  // of the span
   for (uint64_t block = begin; block < stored.keys.size(); ++block) {
@@ -119,11 +139,11 @@ std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) 
     sched::TierSpan& span = spans.back();
     const uint64_t end = std::min((block + 1) * geometry.block_tokens, stored.end);
     for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
-      if ((stored.groups[i] >> group & 1) == 0) continue;
+      if ((stored.on(span.tier)[i] >> group & 1) == 0) continue;
       (geometry.windows[group] == 0 ? span.full_bytes : span.window_bytes) += memory.slot_bytes();
     }
     span.tokens = end - begin * geometry.block_tokens;
-    const std::span<const uint32_t> groups = std::span(stored.groups).first(i + 1);
+    const std::span<const uint32_t> groups = std::span(all).first(i + 1);
     const auto last_tokens = static_cast<uint32_t>(end - block * geometry.block_tokens);
     span.resumable = kv::LoadableTokens(geometry, stored.first, groups, last_tokens) == end;
   }
@@ -163,11 +183,11 @@ uint64_t Engine::State::QueuedBytes(TierId tier) const {
     for (uint64_t block = loading->meeting.front_token() / kv.geometry().block_tokens;
          block < loading->meeting.low_block(); ++block) {
       const uint64_t i = block - stored.first;
-      if (stored.tiers[i] == tier) bytes += tier::BytesOf({&stored.groups[i], 1}, memory.slot_bytes());
+      if (stored.tiers[i] == tier) bytes += tier::BytesOf(stored.on(tier).subspan(i, 1), memory.slot_bytes());
     }
   };
   for (const Request& request : running) add(request.loading.get());
-  for (const Prefetch& prefetch : prefetches) add(prefetch.loading.get());
+  for (const Prefetch& prefetch : up.prefetches) add(prefetch.loading.get());
   return bytes;
 }
 
@@ -181,6 +201,7 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   if (choice.sequence.value != 0) {
     whole = resident = kv.Length(choice.sequence);
   } else {
+    down.returns.Seen(kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens.first(limit)));
     resident = kv.Find(request.asked.scope, tokens, limit).tokens;
     whole = resident % block_tokens == 0 ? resident : kv.FindWhole(request.asked.scope, tokens, limit);
   }
@@ -194,12 +215,13 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   const sched::ResumeEstimate& chosen = decision.chosen();
   const bool first_part = decision.way == sched::ResumeWay::kBoth && chosen.meets_from > whole;
   const bool at_once = decision.way == sched::ResumeWay::kBoth && !first_part;
-  stored.CutTo(first_part ? chosen.meets_from : chosen.end_token, kv.geometry().block_tokens);
+  stored.CutTo(first_part ? chosen.meets_from : chosen.end_token, kv.geometry());
   std::unique_ptr<Loading> loading = MakeLoading(tokens.first(stored.end), std::move(stored));
   loading->front_at =
       now + (at_once ? Nanos(0) : FromSeconds(std::max(kGrace * chosen.wait_seconds, decision.step_seconds)));
   loading->deadline = now + PatienceFor(decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)]);
   loading->then_more = first_part;
+  loading->in_layers = memory.asynchronous() && decision.way == sched::ResumeWay::kLoad;
   if (at_once) loading->part_bytes = std::min(loading->part_bytes, chosen.load_bytes / kPartsToMeet);
   return loading;
 }
@@ -242,26 +264,30 @@ void Engine::State::SettleLoads() {
 
 void Engine::State::EndLoadOf(Request& request) {
   Loading& loading = *request.loading;
-  const uint64_t loaded = EndLoad(loading);
-  request.loaded_tokens += loaded;
+  const LoadedTokens loaded = EndLoad(loading);
+  request.loaded_tokens += loaded.all();
   request.failed_blocks += loading.failed_blocks;
   request.load_failed = loading.failed_blocks > 0;
   const bool then_more = loading.then_more && !request.load_failed;
+  const uint64_t end = loading.tokens.size();
   request.loading.reset();
   Choice& choice = request.first_open();
   if (request.preemptions == 0 && !request.forked) {
-    request.cached_tokens += static_cast<uint32_t>(loaded);
-    totals.prompt_tokens_cached += loaded;
+    request.cached_tokens += static_cast<uint32_t>(loaded.all());
+    request.host_tokens += static_cast<uint32_t>(loaded.host);
+    request.disk_tokens += static_cast<uint32_t>(loaded.disk);
+    totals.prompt_tokens_cached += loaded.all();
   }
   SurveyRunning();
   std::unique_ptr<Loading> more = then_more ? PlanLoad(request, choice) : nullptr;
   if (more != nullptr) StartLoad(request, choice, std::move(more));
   if (request.loading == nullptr && request.preemptions == 0 && !request.forked) {
-    SampleHit(request, kv.Length(choice.sequence));
+    SampleHit(request, end);
   }
 }
 
 void Engine::State::PollStore() {
+  EndCopies();
   std::vector<tier::KvStore::Ended> ended;
   if (store != nullptr) {
     NoteStoreHealth();
@@ -274,7 +300,7 @@ void Engine::State::PollStore() {
   for (Request& request : running) {
     if (request.loading != nullptr) PollLoad(*request.loading, ended, PromiseOf(request));
   }
-  for (Prefetch& prefetch : prefetches) {
+  for (Prefetch& prefetch : up.prefetches) {
     if (prefetch.loading != nullptr) PollLoad(*prefetch.loading, ended, &prefetch.promise);
   }
 }
@@ -293,6 +319,10 @@ void Engine::State::NoteStoreHealth() {
 void Engine::State::AbandonLoad(Request& request) {
   if (request.loading == nullptr) return;
   request.loaded_tokens = 0;
+  if (request.loading->gate) {
+    Choice& choice = *std::ranges::find(request.choices, request.loading->sequence, &Choice::sequence);
+    kv.Discard(std::exchange(choice.sequence, SequenceId(0)), request.loading->meeting.low_token());
+  }
   EndTransfers(*request.loading);
   request.loading.reset();
 }
@@ -304,7 +334,7 @@ uint64_t Engine::State::StoredTokens(const PrefixScope& scope, std::span<const T
 // Waits for the disk: what it says holds over restarts.
 Status Engine::State::ClearStore() {
   AbandonUnwritten(Unavailable("all KV was deleted meanwhile"));
-  for (SlotCopies& copies : down.copies) copies.run.blocks.clear();
+  for (SlotCopies& copies : slot_copies) copies.run.blocks.clear();
   if (host != nullptr) host->EraseAll();
   if (store == nullptr) return OkStatus();
   return store->Clear();
@@ -329,11 +359,15 @@ std::optional<Nanos> Engine::State::NextDue() const {
   };
   sooner(NextSessionDue());
   sooner(NextPrefetch());
-  if (host_copies > 0) sooner(memory.NextDone().value_or(now));
+  if (!slot_copies.empty()) sooner(memory.NextDone().value_or(now));
   for (const Request& request : running) {
-    if (request.loading != nullptr && request.loading->front_at > now) sooner(request.loading->front_at);
+    if (request.loading == nullptr) continue;
+    if (request.loading->front_at > now) sooner(request.loading->front_at);
+    if (HasArrived(*request.loading)) sooner(now);
   }
-  if (!down.copies.empty()) sooner(memory.NextDone());
+  for (const Prefetch& prefetch : up.prefetches) {
+    if (prefetch.loading != nullptr && HasArrived(*prefetch.loading)) sooner(now);
+  }
   if (store == nullptr) return due;
   if (!down.unwritten.empty() && !down.store_is_full) sooner(std::max(now, down.budget_due));
   sooner(store->WakeAt());

@@ -28,7 +28,7 @@ void Engine::State::AdmitWaiting() {
 
 void Engine::State::TryWaiting(size_t first) {
   SurveyRunning();
-  turn_kept = survey.sequences >= sequence_limit();
+  turn_kept = survey.sequences >= options.max_sequences;
   if (turn_kept) return;
   admitted.clear();
   const std::span<TenantQueue> queues = QueueUp(first);
@@ -39,12 +39,12 @@ void Engine::State::TryWaiting(size_t first) {
     const auto queue = queue_of(tenant);
     return queue != queues.end() && queue->tenant == tenant && queue->next < queue->order.size();
   };
-  while (!turn_kept && survey.sequences < sequence_limit()) {
+  while (!turn_kept && survey.sequences < options.max_sequences) {
     const std::optional<TenantId> tenant = fair_share.Next(can_run);
     if (!tenant) break;
     TakeFrom(*queue_of(*tenant), queues);
   }
-  turn_kept |= survey.sequences >= sequence_limit();
+  turn_kept |= survey.sequences >= options.max_sequences;
   if (first == 0) NoteRefused(queues);
   if (admitted.empty()) return;
   settled = false;

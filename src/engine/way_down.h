@@ -1,8 +1,8 @@
-// WayDown is what the engine has on its way to lower tiers: histories that are still to be written, copies out of the
-// hot pool, and runs that are being stored.
+// WayDown is what the engine has on its way to lower tiers: histories that are still to be written, and runs that are
+// being stored.
 // Threads:   engine thread.
-// Ownership: owns the staging, cells and pins of copies under way; ends before the tiers that they belong to.
-// Invariant: copies end in the order in which they were begun.
+// Ownership: none.
+// Invariant: those that somebody awaits are written first.
 // Cost:      none.
 #pragma once
 
@@ -16,16 +16,12 @@
 #include "base/ids.h"
 #include "base/prefix_scope.h"
 #include "base/status.h"
-#include "exec/device_memory.h"
+#include "engine/slot_copies.h"
+#include "sched/return_rates.h"
 #include "sched/write_behind.h"
-#include "tier/host_tier.h"
-#include "tier/kv_run.h"
-#include "tier/staging.h"
 #include "tier/transfer_engine.h"
 
 namespace cachalot::engine {
-
-using WriteTicket = uint64_t;  // of a history whose writing somebody awaits; 0: nobody does
 
 // A history whose KV is to be written to disk.
 struct Unwritten {
@@ -51,16 +47,6 @@ struct AwaitedWrite {
   }
 };
 
-// Copies out of slots that have not ended yet, and what is done when they have.
-struct SlotCopies {
-  exec::CopyTicket last{0};
-  std::vector<SlotId> out;
-  tier::HostReservation cells;  // where it is copied to: then they are listed;
-  tier::Staging staging;        // or where it is copied to: then the run is stored
-  tier::KvRun run;
-  WriteTicket ticket = 0;
-};
-
 struct StoredRun {
   tier::TransferId id;
   WriteTicket ticket = 0;
@@ -72,17 +58,17 @@ struct WayDown {
       : budget(bytes_per_second == 0 ? std::nullopt : std::optional(bytes_per_second), bytes_per_second) {}
 
   std::deque<Unwritten> unwritten;  // those that somebody awaits, then the oldest first
-  std::deque<SlotCopies> copies;
   std::vector<StoredRun> storing;
   std::vector<AwaitedWrite> awaited;
   WriteTicket last_ticket = 0;
   sched::WriteBudget budget;
+  sched::ReturnRates returns;
   Nanos budget_due{0};         // when it is asked again
   bool store_is_full = false;  // until something that is under way ends
   Nanos retry_store_at{0};
   bool may_copy = false;  // whoever evicts now does not need the slots at once
 
-  bool empty() const { return unwritten.empty() && copies.empty() && storing.empty() && awaited.empty(); }
+  bool empty() const { return unwritten.empty() && storing.empty() && awaited.empty(); }
 };
 
 }  // namespace cachalot::engine

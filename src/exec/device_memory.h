@@ -2,7 +2,7 @@
 // Threads:   calls come from the engine thread; kernels read and write arena() only inside a step.
 // Ownership: owns the arena. Host buffers given to CopyOut/CopyIn must live until their ticket is done.
 // Invariant: copies of one memory are done in the order given; a slot's bytes are the copy's only once its ticket is
-//            done; a cancelled or failed copy never writes after its ticket is done.
+//            done, and it went well; a failed copy never writes after its ticket is done.
 // Cost:      the arena is claimed and touched at start.
 //
 // Backends: `cpu`, where the pool is ordinary memory and copies are done at once; `simlink`, a separate arena behind
@@ -24,6 +24,13 @@ namespace cachalot::exec {
 
 using CopyTicket = Id<struct CopyTicketTag, uint64_t>;
 
+// Bytes from the host for a part of a slot.
+struct SlotFill {
+  std::span<const std::byte> host;
+  SlotId to;
+  uint64_t offset = 0;  // in the slot; the part ends within it
+};
+
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
@@ -34,15 +41,19 @@ class DeviceMemory {
   virtual uint64_t slot_bytes() const = 0;
   virtual uint32_t slots() const = 0;
 
-  // Start copies: inside the pool, to the host, from the host. Spans of host bytes are slot_bytes() long.
+  // Start copies: inside the pool; of a whole slot to the host; from the host.
   virtual CopyTicket CopyWithin(std::span<const BlockCopy> copies) = 0;
   virtual CopyTicket CopyOut(SlotId from, std::span<std::byte> host) = 0;
-  virtual CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) = 0;
+  virtual CopyTicket CopyIn(std::span<const SlotFill> fills) = 0;
+  CopyTicket CopyIn(std::span<const std::byte> slot, SlotId to) {
+    const SlotFill fill{slot, to};
+    return CopyIn({&fill, 1});
+  }
 
-  // Whether the copy is done, and with it all that were given before.
+  // Whether the copy is done, well or not, and with it all that were given before.
   virtual bool Done(CopyTicket ticket) = 0;
-  // Returns once it is.
-  virtual void Wait(CopyTicket ticket) = 0;
+  // Returns once it is. kUnavailable: it failed, and what it was to write is not there.
+  virtual Status Wait(CopyTicket ticket) = 0;
   // When the next copy is thought to be done; nothing: none is under way.
   virtual std::optional<Nanos> NextDone() const = 0;
   // Whether a copy may still be under way when the call that gives it has returned.

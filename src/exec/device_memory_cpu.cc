@@ -32,9 +32,11 @@ class CpuMemory final : public DeviceMemory {
     return NextTicket();
   }
 
-  CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) override {
-    CACHALOT_CHECK(host.size() == slot_bytes());
-    std::memcpy(arena_.Slot(to.value), host.data(), slot_bytes());
+  CopyTicket CopyIn(std::span<const SlotFill> fills) override {
+    for (const SlotFill& fill : fills) {
+      CACHALOT_CHECK(fill.offset <= slot_bytes() && fill.host.size() <= slot_bytes() - fill.offset);
+      std::memcpy(arena_.Slot(fill.to.value) + fill.offset, fill.host.data(), fill.host.size());
+    }
     return NextTicket();
   }
 
@@ -42,7 +44,10 @@ class CpuMemory final : public DeviceMemory {
     CACHALOT_CHECK(ticket <= last_ticket_);
     return true;
   }
-  void Wait(CopyTicket ticket) override { CACHALOT_CHECK(Done(ticket)); }
+  Status Wait(CopyTicket ticket) override {
+    CACHALOT_CHECK(Done(ticket));
+    return OkStatus();
+  }
   std::optional<Nanos> NextDone() const override { return std::nullopt; }
   bool asynchronous() const override { return false; }
 

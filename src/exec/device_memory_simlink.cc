@@ -27,9 +27,9 @@ struct Copy {
   Nanos done_at;
   Direction direction;
   std::vector<BlockCopy> within;  // kWithin
-  SlotId slot;                    // kOut, kIn
+  SlotId slot;                    // kOut
   std::byte* out = nullptr;       // kOut
-  const std::byte* in = nullptr;  // kIn
+  std::vector<SlotFill> fills;    // kIn
 };
 
 // Bytes move only when a call finds that the clock has reached a copy's end, so that whoever reads or reuses them too
@@ -49,24 +49,28 @@ class SimLinkMemory final : public DeviceMemory {
     for (const BlockCopy& copy : copies) {
       CACHALOT_CHECK(copy.from != copy.to && copy.from.value < slots() && copy.to.value < slots());
     }
-    Copy& copy = Start(Direction::kWithin, copies.size());
+    Copy& copy = Start(Direction::kWithin, copies.size() * slot_bytes());
     copy.within.assign(copies.begin(), copies.end());
     return copy.ticket;
   }
 
   CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override {
     CACHALOT_CHECK(host.size() == slot_bytes() && from.value < slots());
-    Copy& copy = Start(Direction::kOut, 1);
+    Copy& copy = Start(Direction::kOut, slot_bytes());
     copy.slot = from;
     copy.out = host.data();
     return copy.ticket;
   }
 
-  CopyTicket CopyIn(std::span<const std::byte> host, SlotId to) override {
-    CACHALOT_CHECK(host.size() == slot_bytes() && to.value < slots());
-    Copy& copy = Start(Direction::kIn, 1);
-    copy.slot = to;
-    copy.in = host.data();
+  CopyTicket CopyIn(std::span<const SlotFill> fills) override {
+    uint64_t bytes = 0;
+    for (const SlotFill& fill : fills) {
+      CACHALOT_CHECK(fill.to.value < slots() && fill.offset <= slot_bytes() &&
+                     fill.host.size() <= slot_bytes() - fill.offset);
+      bytes += fill.host.size();
+    }
+    Copy& copy = Start(Direction::kIn, bytes);
+    copy.fills.assign(fills.begin(), fills.end());
     return copy.ticket;
   }
 
@@ -76,7 +80,7 @@ class SimLinkMemory final : public DeviceMemory {
     return in_flight_.empty() || ticket < in_flight_.front().ticket;
   }
 
-  void Wait(CopyTicket ticket) override {
+  Status Wait(CopyTicket ticket) override {
     CACHALOT_CHECK(ticket <= last_ticket_);
     for (const Copy& copy : in_flight_) {
       if (copy.ticket != ticket) continue;
@@ -84,6 +88,7 @@ class SimLinkMemory final : public DeviceMemory {
       break;
     }
     FinishDue();
+    return OkStatus();
   }
 
   std::optional<Nanos> NextDone() const override {
@@ -92,15 +97,14 @@ class SimLinkMemory final : public DeviceMemory {
   bool asynchronous() const override { return true; }
 
  private:
-  Nanos TimeFor(size_t blocks) const {
-    const double bytes = static_cast<double>(blocks) * static_cast<double>(slot_bytes());
-    const double seconds = std::min(bytes / link_.bytes_per_second, kLongestCopySeconds);
+  Nanos TimeFor(uint64_t bytes) const {
+    const double seconds = std::min(static_cast<double>(bytes) / link_.bytes_per_second, kLongestCopySeconds);
     return link_.latency + Nanos(static_cast<Nanos::rep>(std::ceil(seconds * 1e9)));
   }
 
-  Copy& Start(Direction direction, size_t blocks) {
+  Copy& Start(Direction direction, uint64_t bytes) {
     Nanos& link_free_at = link_free_at_[static_cast<size_t>(direction)];
-    link_free_at = std::min(std::max(link_free_at, clock_.Now()), kFarFuture) + TimeFor(blocks);
+    link_free_at = std::min(std::max(link_free_at, clock_.Now()), kFarFuture) + TimeFor(bytes);
     last_done_at_ = std::max(last_done_at_, link_free_at);
     last_ticket_ = CopyTicket(last_ticket_.value + 1);
     Copy& copy = in_flight_.emplace_back();
@@ -125,7 +129,11 @@ class SimLinkMemory final : public DeviceMemory {
         }
         return;
       case Direction::kOut: std::memcpy(copy.out, arena_.Slot(copy.slot.value), slot_bytes()); return;
-      case Direction::kIn: std::memcpy(arena_.Slot(copy.slot.value), copy.in, slot_bytes()); return;
+      case Direction::kIn:
+        for (const SlotFill& fill : copy.fills) {
+          std::memcpy(arena_.Slot(fill.to.value) + fill.offset, fill.host.data(), fill.host.size());
+        }
+        return;
     }
   }
 

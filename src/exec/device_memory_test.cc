@@ -69,13 +69,13 @@ TEST_P(DeviceMemoryContract, OffersTheSlotsThatWereAskedFor) {
 TEST_P(DeviceMemoryContract, CopiesMoveASlotOutInAndWithin) {
   Fill(*memory_, 3, Pattern(1));
   Bytes out(kSlotBytes);
-  memory_->Wait(memory_->CopyOut(SlotId(3), out));
+  EXPECT_TRUE(memory_->Wait(memory_->CopyOut(SlotId(3), out)).ok());
   EXPECT_EQ(out, Pattern(1));
   const Bytes in = Pattern(2);
-  memory_->Wait(memory_->CopyIn(in, SlotId(4)));
+  EXPECT_TRUE(memory_->Wait(memory_->CopyIn(in, SlotId(4))).ok());
   EXPECT_EQ(Read(*memory_, 4), in);
   const BlockCopy copies[] = {{SlotId(3), SlotId(0)}, {SlotId(4), SlotId(11)}, {SlotId(4), SlotId(5)}};
-  memory_->Wait(memory_->CopyWithin(copies));
+  EXPECT_TRUE(memory_->Wait(memory_->CopyWithin(copies)).ok());
   EXPECT_EQ(Read(*memory_, 0), Pattern(1));
   EXPECT_EQ(Read(*memory_, 11), Pattern(2));
   EXPECT_EQ(Read(*memory_, 5), Pattern(2));
@@ -90,7 +90,7 @@ TEST_P(DeviceMemoryContract, CopiesAreDoneInTheOrderGiven) {
   const CopyTicket out = memory_->CopyOut(SlotId(0), saved);
   const CopyTicket refill = memory_->CopyIn(in, SlotId(0));
   const BlockCopy copy[] = {{SlotId(0), SlotId(1)}};
-  memory_->Wait(memory_->CopyWithin(copy));
+  EXPECT_TRUE(memory_->Wait(memory_->CopyWithin(copy)).ok());
   EXPECT_EQ(saved, Pattern(1));
   EXPECT_EQ(Read(*memory_, 0), in);
   EXPECT_EQ(Read(*memory_, 1), in);
@@ -105,20 +105,36 @@ TEST_P(DeviceMemoryContract, WhatWasGivenBeforeADoneCopyIsDone) {
     tickets.push_back(memory_->CopyOut(SlotId(0), bytes));
   }
   EXPECT_EQ(memory_->Done(tickets[0]), !memory_->asynchronous());
-  memory_->Wait(tickets[1]);
+  EXPECT_TRUE(memory_->Wait(tickets[1]).ok());
   EXPECT_TRUE(memory_->Done(tickets[0]) && memory_->Done(tickets[1]));
   EXPECT_EQ(memory_->Done(tickets[2]), !memory_->asynchronous());
   EXPECT_EQ(memory_->NextDone().has_value(), memory_->asynchronous());
   clock_.Advance(std::chrono::seconds(1));
   EXPECT_TRUE(memory_->Done(tickets[3]));
   EXPECT_EQ(memory_->NextDone(), std::nullopt);
-  for (const CopyTicket ticket : tickets) memory_->Wait(ticket);  // done long ago
+  for (const CopyTicket ticket : tickets) EXPECT_TRUE(memory_->Wait(ticket).ok());  // done long ago
 }
 
 TEST_P(DeviceMemoryContract, AnEmptyListOfCopiesHasATicketToo) {
   const CopyTicket ticket = memory_->CopyWithin({});
   clock_.Advance(std::chrono::seconds(1));
   EXPECT_TRUE(memory_->Done(ticket));
+}
+
+TEST_P(DeviceMemoryContract, PartsOfSlotsAreFilledAndNothingBesideThem) {
+  Fill(*memory_, 1, Pattern(1));
+  Fill(*memory_, 2, Pattern(2));
+  const Bytes in = Pattern(9);
+  const SlotFill fills[] = {{std::span(in).subspan(16, 32), SlotId(1), 64},
+                            {std::span(in).first(8), SlotId(2), 0},
+                            {std::span(in).subspan(8, 24), SlotId(2), kSlotBytes - 24}};
+  EXPECT_TRUE(memory_->Wait(memory_->CopyIn(fills)).ok());
+  Bytes one = Pattern(1), two = Pattern(2);
+  std::copy_n(in.begin() + 16, 32, one.begin() + 64);
+  std::copy_n(in.begin(), 8, two.begin());
+  std::copy_n(in.begin() + 8, 24, two.end() - 24);
+  EXPECT_EQ(Read(*memory_, 1), one);
+  EXPECT_EQ(Read(*memory_, 2), two);
 }
 
 TEST_P(DeviceMemoryContract, RandomCopiesInFlightEndAsIfDoneOneByOne) {
@@ -150,7 +166,7 @@ TEST_P(DeviceMemoryContract, RandomCopiesInFlightEndAsIfDoneOneByOne) {
     if (random.Below(10) == 0) clock_.Advance(Nanos(static_cast<Nanos::rep>(random.Below(50'000))));
     if (random.Below(10) == 0) (void)memory_->Done(CopyTicket(0));
   }
-  memory_->Wait(last);
+  EXPECT_TRUE(memory_->Wait(last).ok());
   EXPECT_EQ(host, expected_host);
   for (uint32_t slot = 0; slot < kSlots; ++slot) EXPECT_EQ(Read(*memory_, slot), slots[slot]);
 }
@@ -177,12 +193,15 @@ using DeviceMemoryDeathTest = DeviceMemoryContract;
 
 TEST_P(DeviceMemoryDeathTest, MisuseStops) {
   Bytes host(kSlotBytes);
-  const Bytes too_short(kSlotBytes - 1);
+  const Bytes too_long(kSlotBytes + 1);
   const BlockCopy onto_itself[] = {{SlotId(1), SlotId(1)}};
   EXPECT_DEATH(memory_->CopyOut(SlotId(kSlots), host), "check failed");
-  EXPECT_DEATH(memory_->CopyIn(too_short, SlotId(0)), "check failed");
+  EXPECT_DEATH(memory_->CopyOut(SlotId(0), std::span(host).first(kSlotBytes - 1)), "check failed");
+  EXPECT_DEATH(memory_->CopyIn(too_long, SlotId(0)), "check failed");
+  const SlotFill beyond[] = {{.host = host, .to = SlotId(1), .offset = 1}};
+  EXPECT_DEATH(memory_->CopyIn(beyond), "check failed");
   EXPECT_DEATH(memory_->CopyWithin(onto_itself), "check failed");
-  EXPECT_DEATH(memory_->Wait(CopyTicket(1)), "check failed");
+  EXPECT_DEATH((void)memory_->Wait(CopyTicket(1)), "check failed");
 }
 
 const auto kBackends = testing::Values(Backend{"cpu", MakeCpu}, Backend{"simlink", MakeSimLink});
@@ -227,6 +246,22 @@ TEST_F(SimLink, ListsOfCopiesPayLatencyOnceAndBytesEach) {
   EXPECT_TRUE(memory_->Done(ticket));
 }
 
+TEST_F(SimLink, AListOfPartsTakesItsBytesAndIsThereAtOnceAtTheEnd) {
+  const Bytes in = Pattern(1);
+  const SlotFill first[] = {{std::span(in).first(128), SlotId(0), 0}, {std::span(in).first(128), SlotId(1), 0}};
+  const SlotFill second[] = {{std::span(in).last(128), SlotId(0), 128}, {std::span(in).last(128), SlotId(1), 128}};
+  const CopyTicket half = memory_->CopyIn(first), all = memory_->CopyIn(second);  // done at 11 us and 22 us
+  AdvanceTo(11'000);
+  EXPECT_TRUE(memory_->Done(half));
+  EXPECT_FALSE(memory_->Done(all));
+  EXPECT_TRUE(std::equal(in.begin(), in.begin() + 128, SlotOf(*memory_, 1)));
+  EXPECT_EQ(SlotOf(*memory_, 1)[128], std::byte{0xFF});
+  AdvanceTo(22'000);
+  EXPECT_TRUE(memory_->Done(all));
+  EXPECT_EQ(Read(*memory_, 0), in);
+  EXPECT_EQ(Read(*memory_, 1), in);
+}
+
 TEST_F(SimLink, CopiesOfOneDirectionQueueAndDirectionsOverlap) {
   Bytes out(kSlotBytes);
   const Bytes in = Pattern(1);
@@ -254,11 +289,11 @@ TEST_F(SimLink, WaitSleepsUntilTheCopysEndAndNoLonger) {
   (void)memory_->CopyIn(in, SlotId(0));
   const CopyTicket second = memory_->CopyIn(in, SlotId(1));
   (void)memory_->CopyIn(in, SlotId(2));
-  memory_->Wait(second);
+  EXPECT_TRUE(memory_->Wait(second).ok());
   EXPECT_EQ(clock_.Now(), Nanos(22'000));
   EXPECT_EQ(Read(*memory_, 1), in);
   EXPECT_NE(Read(*memory_, 2), in);
-  memory_->Wait(second);
+  EXPECT_TRUE(memory_->Wait(second).ok());
   EXPECT_EQ(clock_.Now(), Nanos(22'000));
 }
 
@@ -267,13 +302,13 @@ TEST_F(SimLink, ReusingASlotOrABufferTooEarlyShows) {
   Bytes out(kSlotBytes);
   const CopyTicket save = memory_->CopyOut(SlotId(0), out);
   Fill(*memory_, 0, Pattern(9));  // not ours yet
-  memory_->Wait(save);
+  EXPECT_TRUE(memory_->Wait(save).ok());
   EXPECT_EQ(out, Pattern(9));
   Bytes in = Pattern(2);
   const CopyTicket load = memory_->CopyIn(in, SlotId(1));
   const Bytes later = Pattern(8);
   std::copy(later.begin(), later.end(), in.begin());
-  memory_->Wait(load);
+  EXPECT_TRUE(memory_->Wait(load).ok());
   EXPECT_EQ(Read(*memory_, 1), Pattern(8));
 }
 
@@ -315,7 +350,7 @@ TEST(SimLinkOnASteadyClock, WaitReturnsOnceTheTimeHasPassed) {
   ASSERT_TRUE(made.ok());
   const Bytes in = Pattern(3);
   const Nanos begin = clock.Now();
-  (*made)->Wait((*made)->CopyIn(in, SlotId(0)));
+  EXPECT_TRUE((*made)->Wait((*made)->CopyIn(in, SlotId(0))).ok());
   EXPECT_GE(clock.Now() - begin, Nanos(200'000));
   EXPECT_EQ(Read(**made, 0), in);
 }

@@ -16,12 +16,23 @@
 
 namespace cachalot::exec {
 
+// Where a sequence's KV is still on its way into the pool: layer by layer, the first one first.
+class LayerGate {
+ public:
+  // Returns once all is there that the layer reads or writes of the sequence's KV. False: it will never be.
+  virtual bool Await(uint32_t layer) = 0;
+
+ protected:
+  ~LayerGate() = default;
+};
+
 // Consecutive rows of one sequence.
 struct SequenceRows {
   std::span<const TokenId> tokens;  // one row each, at positions first_position, first_position + 1, ...
   uint64_t first_position = 0;
   std::span<const PageTableRef> pages;  // one per layer group; hold all visible positions and the rows' own
   uint32_t logit_rows = 0;              // how many of the last rows give logits
+  LayerGate* gate = nullptr;            // null: all of it is there
 };
 
 struct Batch {
@@ -49,7 +60,9 @@ class Executor {
   virtual uint32_t vocabulary() const = 0;
   virtual uint64_t context_tokens() const = 0;
   virtual StepLimits limits() const = 0;
-  // kInvalid for token ids outside the vocabulary or a batch beyond the limits; nothing is written then.
+  // kInvalid for token ids outside the vocabulary or a batch beyond the limits; nothing is written then. Awaits each
+  // layer at each gate, in order, before it touches that sequence's KV of that layer; where that is never there, the
+  // sequence's rows and logits are of no use, and all others are as they would be without it.
   virtual Result<Logits> Run(const Batch& batch) = 0;
 };
 

@@ -214,7 +214,7 @@ TEST_F(FakeExecutorTest, ReadingASlotBeforeItsCopyIsDoneIsFound) {
   const CopyTicket ticket = memory_->CopyWithin(copy);
   paged.slots[0][1] = 5;
   EXPECT_EQ(RunCode({paged.Rows(tokens, 20, 21)}), Code::kInternal);
-  memory_->Wait(ticket);
+  EXPECT_TRUE(memory_->Wait(ticket).ok());
   EXPECT_EQ(Run({paged.Rows(tokens, 20, 21)}), fake_->ExpectedLogits({tokens.data(), 21}));
 }
 

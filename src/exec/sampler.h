@@ -32,14 +32,15 @@ struct SampleInput {
 class Sampler {
  public:
   explicit Sampler(const kernels::KernelTable& kernels) : kernels_(kernels) {}
+  virtual ~Sampler() = default;
 
   // Requires at least one logit, no problem in `params` for that vocabulary, and tokens inside it.
   // A NaN logit is never chosen unless all are NaN, which gives token 0; +inf outdoes everything finite.
-  SampledToken Sample(const SamplingParams& params, const SampleInput& input);
+  virtual SampledToken Sample(const SamplingParams& params, const SampleInput& input);
 
   // Logprob of a given token and the best `top` ones of a row of raw logits (echoed prompts, perplexity). NaN logits
   // are left out; a token that is one, or that is -inf, has logprob -inf.
-  SampledToken Score(std::span<const float> logits, TokenId token, uint32_t top);
+  virtual SampledToken Score(std::span<const float> logits, TokenId token, uint32_t top);
 
  private:
   std::span<const float> Adjust(const SamplingParams& params, const SampleInput& input);

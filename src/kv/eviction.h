@@ -36,7 +36,6 @@ struct EntryInfo {
   uint64_t position = 0;         // tokens from the beginning to its end
   double recompute_seconds = 1;  // what it would cost to have it again
   bool short_block = false;      // sealed before it was full
-  bool has_lower_copy = false;   // a lower tier holds it too
   VisitId visit = kNoVisit;      // that it is part of
   Retention retention;
 };
@@ -63,7 +62,6 @@ class EvictionPolicy {
   virtual void Touch(EntryId entry, Nanos now) = 0;
   // Somebody wishes this for the entry, whoever has wished for what before.
   virtual void Retain(EntryId, const Retention&, Nanos) {}
-  virtual void SetLowerCopy(EntryId, bool, Nanos) {}
 
   // Nothing stands in the way of its eviction: no reference and no entry that needs it; or something does again.
   virtual void BecomeCandidate(EntryId entry) = 0;

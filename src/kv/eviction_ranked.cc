@@ -48,7 +48,7 @@ void RankedPolicy::Note(Nanos now) { now_ = std::max(now_, now); }
 Rung RankedPolicy::RungOf(const Entry& entry) const {
   for (size_t priority = entry.held_until.size(); priority > 0; --priority) {
     if (entry.held_until[priority - 1] <= now_) continue;
-    return static_cast<Rung>(2 * priority - (entry.info.has_lower_copy ? 1 : 0));
+    return static_cast<Rung>(priority);
   }
   return kExpiredRung;
 }
@@ -122,11 +122,6 @@ void RankedPolicy::Touch(EntryId entry, Nanos now) {
     visits_.Touch(e, started_last_, now);
     ranker_->Touched(entry);
   });
-}
-
-void RankedPolicy::SetLowerCopy(EntryId entry, bool has_lower_copy, Nanos now) {
-  Note(now);
-  Update(entry, [&](Entry& e) { e.info.has_lower_copy = has_lower_copy; });
 }
 
 void RankedPolicy::BecomeCandidate(EntryId entry) {

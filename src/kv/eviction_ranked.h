@@ -1,7 +1,7 @@
-// RankedPolicy is every policy of MakeEvictionPolicy: deadlines, priorities and lower copies above one Ranker's order.
+// RankedPolicy is every policy of MakeEvictionPolicy: deadlines and priorities above one Ranker's order.
 // Threads:   owned by the engine thread.
 // Ownership: owns entries, visits and its ranker.
-// Invariant: a candidate stands on exactly one rung: the one that its retention and copies call for when it got there
+// Invariant: a candidate stands on exactly one rung: the one that its retention calls for when it got there
 //            or when a victim was asked for last, whichever was later.
 // Cost:      that of the ranker, and O(log entries with a deadline) where there are deadlines.
 #pragma once
@@ -26,7 +26,6 @@ class RankedPolicy final : public EvictionPolicy {
   void Insert(EntryId entry, const EntryInfo& info, Nanos now) override;
   void Touch(EntryId entry, Nanos now) override;
   void Retain(EntryId entry, const Retention& wish, Nanos now) override;
-  void SetLowerCopy(EntryId entry, bool has_lower_copy, Nanos now) override;
   void BecomeCandidate(EntryId entry) override;
   void NotCandidate(EntryId entry) override;
   void Evict(EntryId entry) override;

@@ -24,11 +24,11 @@ std::unique_ptr<EvictionPolicy> Make(std::string_view name) {
 }
 
 // Where a candidate stands above all policies, from all that was ever wished for it.
-int RungOf(const std::vector<Retention>& wishes, bool has_lower_copy, Nanos now) {
+int RungOf(const std::vector<Retention>& wishes, Nanos now) {
   int rung = 0;
   for (const Retention& wish : wishes) {
     if (wish.deadline <= now) continue;
-    rung = std::max(rung, 1 + 2 * static_cast<int>(wish.priority) + (has_lower_copy ? 0 : 1));
+    rung = std::max(rung, 1 + static_cast<int>(wish.priority));
   }
   return rung;
 }
@@ -90,7 +90,7 @@ class Reference {
   }
 
  private:
-  static int RungOf(const Item& item, Nanos now) { return kv::RungOf(item.wishes, item.info.has_lower_copy, now); }
+  static int RungOf(const Item& item, Nanos now) { return kv::RungOf(item.wishes, now); }
   std::pair<uint64_t, uint64_t> KeyOf(const Item& item) const {
     if (name_ == "lfu") return {item.touches, item.touched};
     if (name_ == "fifo") return {item.inserted, 0};
@@ -144,8 +144,7 @@ TEST_P(AgainstReference, HundredThousandRandomCallsGiveTheSameVictims) {
                          .deadline = random.Below(4) == 0 ? now + milliseconds(random.Below(3000)) : kNever};
     const VisitId visit = policy->StartVisit({.now = now});
     if (!reference.Has(entry)) {
-      const EntryInfo info{
-          .position = random.Below(9), .has_lower_copy = random.Below(3) == 0, .visit = visit, .retention = wish};
+      const EntryInfo info{.position = random.Below(9), .visit = visit, .retention = wish};
       policy->Insert(entry, info, now);
       reference.Insert(entry, info);
       ghosts.erase(entry);
@@ -163,19 +162,14 @@ TEST_P(AgainstReference, HundredThousandRandomCallsGiveTheSameVictims) {
       reference.At(entry).candidate = true;
     }
     policy->EndVisit(visit, now);
-    if (reference.Has(entry) && random.Below(8) == 0) {
-      const bool copy = random.Below(2) == 0;
-      policy->SetLowerCopy(entry, copy, now);
-      reference.At(entry).info.has_lower_copy = copy;
-    }
     const std::optional<EntryId> expected = reference.Victim(now);
     ASSERT_EQ(policy->Victim(now), expected) << "call " << call;
     const std::optional<EntryId> late = policy->Expired(now);
     if (late) {
-      ASSERT_EQ(RungOf(reference.At(*late).wishes, false, now), 0);
+      ASSERT_EQ(RungOf(reference.At(*late).wishes, now), 0);
       ASSERT_LE(policy->NextExpiry(), now);
     }
-    if (expected && RungOf(reference.At(*expected).wishes, false, now) == 0) {
+    if (expected && RungOf(reference.At(*expected).wishes, now) == 0) {
       ASSERT_TRUE(late);
     }
     expired += late ? 1 : 0;
@@ -203,23 +197,20 @@ INSTANTIATE_TEST_SUITE_P(Policies, AgainstReference, testing::Values("lru", "lfu
 
 class EveryPolicy : public testing::TestWithParam<std::string_view> {};
 
-TEST_P(EveryPolicy, LetsExpiredGoFirstThenLowPriorityThenWhatALowerTierHolds) {
+TEST_P(EveryPolicy, LetsExpiredGoFirstThenLowPriority) {
   const auto policy = Make(GetParam());
-  const auto add = [&](EntryId entry, RetentionPriority priority, Nanos deadline, bool copy) {
-    policy->Insert(entry, {.position = 16, .has_lower_copy = copy, .retention = {priority, deadline}}, Nanos(0));
+  const auto add = [&](EntryId entry, RetentionPriority priority, Nanos deadline) {
+    policy->Insert(entry, {.position = 16, .retention = {priority, deadline}}, Nanos(0));
     policy->BecomeCandidate(entry);
   };
-  add(0, RetentionPriority::kHigh, kNever, false);
-  add(1, RetentionPriority::kHigh, kNever, true);
-  add(2, RetentionPriority::kNormal, kNever, false);
-  add(3, RetentionPriority::kNormal, kNever, true);
-  add(4, RetentionPriority::kLow, kNever, false);
-  add(5, RetentionPriority::kLow, kNever, true);
-  add(6, RetentionPriority::kHigh, seconds(10), false);
+  add(0, RetentionPriority::kHigh, kNever);
+  add(1, RetentionPriority::kNormal, kNever);
+  add(2, RetentionPriority::kLow, kNever);
+  add(3, RetentionPriority::kHigh, seconds(10));
   EXPECT_EQ(policy->Expired(seconds(9)), std::nullopt);
-  EXPECT_EQ(policy->Victim(seconds(9)), EntryId{5});
-  EXPECT_EQ(policy->Expired(seconds(10)), EntryId{6});
-  for (const EntryId expected : {6u, 5u, 4u, 3u, 2u, 1u, 0u}) {
+  EXPECT_EQ(policy->Victim(seconds(9)), EntryId{2});
+  EXPECT_EQ(policy->Expired(seconds(10)), EntryId{3});
+  for (const EntryId expected : {3u, 2u, 1u, 0u}) {
     ASSERT_EQ(policy->Victim(seconds(10)), expected);
     policy->Remove(expected);
   }
@@ -251,18 +242,17 @@ TEST_P(EveryPolicy, APriorityEndsWithItsDeadlineAndTheNextOneHolds) {
   EXPECT_EQ(policy->Expired(seconds(9)), EntryId{0});
 }
 
-// Whatever the policy's own order is: the expired first, then low priority before high, and what a lower tier holds
-// before what it does not.
+// Whatever the policy's own order is: the expired first, then low priority before high.
 TEST_P(EveryPolicy, NothingGoesWhileSomethingStandsBelowIt) {
   struct Item {
     std::vector<Retention> wishes;
-    bool has_lower_copy = false, candidate = false;
+    bool candidate = false;
   };
   const auto policy = Make(GetParam());
   std::map<EntryId, Item> items;
   SplitMix64 random(11);
   Nanos now{0};
-  int victims[7] = {};
+  int victims[4] = {};
   for (int call = 0; call < 100'000; ++call) {
     now += milliseconds(random.Below(40));
     const auto entry = static_cast<EntryId>(random.Below(80));
@@ -270,10 +260,9 @@ TEST_P(EveryPolicy, NothingGoesWhileSomethingStandsBelowIt) {
                          .deadline = random.Below(2) == 0 ? now + milliseconds(random.Below(4000)) : kNever};
     const auto found = items.find(entry);
     if (found == items.end()) {
-      const bool copy = random.Below(2) == 0;
-      policy->Insert(entry, {.position = 16, .has_lower_copy = copy, .retention = wish}, now);
-      items[entry] = {{wish}, copy, false};
-    } else if (const uint64_t dice = random.Below(6); dice < 2) {
+      policy->Insert(entry, {.position = 16, .retention = wish}, now);
+      items[entry] = {{wish}, false};
+    } else if (const uint64_t dice = random.Below(5); dice < 2) {
       found->second.candidate ? policy->NotCandidate(entry) : policy->BecomeCandidate(entry);
       found->second.candidate = !found->second.candidate;
     } else if (dice == 2) {
@@ -281,21 +270,18 @@ TEST_P(EveryPolicy, NothingGoesWhileSomethingStandsBelowIt) {
     } else if (dice == 3) {
       policy->Retain(entry, wish, now);
       found->second.wishes.push_back(wish);
-    } else if (dice == 4) {
-      found->second.has_lower_copy = !found->second.has_lower_copy;
-      policy->SetLowerCopy(entry, found->second.has_lower_copy, now);
     }
     if (random.Below(2) == 0) continue;
-    int lowest = 7;
+    int lowest = 4;
     for (const auto& [id, item] : items) {
-      if (item.candidate) lowest = std::min(lowest, RungOf(item.wishes, item.has_lower_copy, now));
+      if (item.candidate) lowest = std::min(lowest, RungOf(item.wishes, now));
     }
     const std::optional<EntryId> victim = policy->Victim(now);
-    ASSERT_EQ(victim.has_value(), lowest < 7);
+    ASSERT_EQ(victim.has_value(), lowest < 4);
     if (!victim) continue;
     const Item& item = items.at(*victim);
     ASSERT_TRUE(item.candidate);
-    ASSERT_EQ(RungOf(item.wishes, item.has_lower_copy, now), lowest) << "call " << call;
+    ASSERT_EQ(RungOf(item.wishes, now), lowest) << "call " << call;
     ++victims[lowest];
     policy->Remove(*victim);
     items.erase(*victim);

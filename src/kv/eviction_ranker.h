@@ -17,7 +17,7 @@ namespace cachalot::kv {
 // Where a candidate stands above all policies, lowest goes first: expired, then priority by priority with those first
 // that a lower tier holds too.
 using Rung = uint8_t;
-inline constexpr Rung kRungs = 7;
+inline constexpr Rung kRungs = 4;
 inline constexpr Rung kNoRung = kRungs;
 
 struct Entry {

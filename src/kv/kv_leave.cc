@@ -26,7 +26,7 @@ void KvManager::OnLeaving(const Digest& identity, std::function<void(const Leavi
   if (state.index == nullptr) return;
   state.index->OnLeaving([&state, identity, call = std::move(call)](PrefixNode& node, std::span<const uint32_t> slots) {
     const uint64_t position = uint64_t{node.block} * state.geometry.block_tokens;
-    call({DigestOf(node, identity, &state.chain_path), position, node.count, slots});
+    call({DigestOf(node, identity, &state.chain_path), position, node.count, slots, node.wanted_until});
   });
 }
 
@@ -50,6 +50,6 @@ void KvManager::EvictAhead(uint32_t slots) {
 void KvManager::BeginCopyOut(SlotId slot) { state_->pool.BeginCopyOut(slot); }
 void KvManager::EndCopyOut(SlotId slot) { state_->pool.EndCopyOut(slot); }
 uint32_t KvManager::deferred_slots() const { return state_->pool.deferred_count(); }
-uint32_t KvManager::copying_slots() const { return state_->pool.transfers().copying(); }
+uint32_t KvManager::leaving_slots() const { return state_->pool.transfers().leaving(); }
 
 }  // namespace cachalot::kv

@@ -28,6 +28,7 @@ struct Rig {
                 MakeEvictionPolicy("lru").value()) {
     manager.OnLeaving(kIdentity, [this](const LeavingBlock& block) {
       left.push_back(block.key);
+      until.push_back(block.wanted_until);
       for (const uint32_t slot : block.slots) {
         if (slot == kNoSlot || !copies) continue;
         manager.BeginCopyOut(SlotId(slot));
@@ -58,6 +59,7 @@ struct Rig {
 
   KvManager manager;
   bool copies = false;
+  std::vector<Nanos> until;
   std::vector<Digest> left;
   std::deque<SlotId> copying;
 };
@@ -76,7 +78,6 @@ TEST(KvLeave, BlocksLeaveUnderTheirKeysTheLastFirst) {
 TEST(KvLeave, WhatNobodyWillWantLeavesUnheard) {
   Rig rig({0}, 20);
   rig.Run({}, Tokens(40, 1), {.priority = RetentionPriority::kLow});
-  rig.Run({}, Tokens(40, 2), {.ttl = std::chrono::hours(1)});
   rig.Run({}, Tokens(40, 3), {.scrub = true});
   rig.manager.EvictAhead(20);
   EXPECT_EQ(rig.manager.free_slots(), 20u);
@@ -85,6 +86,25 @@ TEST(KvLeave, WhatNobodyWillWantLeavesUnheard) {
   rig.manager.EvictIdle({}, Tokens(40, 4), 0, Loss::kCleared);
   EXPECT_EQ(rig.manager.free_slots(), 20u);
   EXPECT_TRUE(rig.left.empty());
+}
+
+TEST(KvLeave, WhoHearsOfItHearsUntilWhenItIsWanted) {
+  Rig rig({0}, 20);
+  rig.manager.SetNow(Nanos(5));
+  rig.Run({}, Tokens(16, 1), {.ttl = std::chrono::hours(1)});
+  rig.Run({}, Tokens(16, 2));
+  rig.Run({}, Tokens(16, 3), {.ttl = std::chrono::hours(1)});
+  rig.Run({}, Tokens(16, 3));
+  const Nanos hour = Nanos(5) + std::chrono::hours(1);
+  for (const auto& [text, until] : {std::pair(1, hour), std::pair(2, kNever), std::pair(3, kNever)}) {
+    const ListedBlocks listed = rig.manager.Listed({}, Tokens(16, static_cast<uint64_t>(text)));
+    EXPECT_EQ(listed.wanted_until, std::vector{until}) << text;
+    EXPECT_EQ(listed.slots.size(), 1u);
+  }
+  rig.Run({}, Tokens(16, 4), {.scrub = true});
+  EXPECT_EQ(rig.manager.Listed({}, Tokens(16, 4)).wanted_until, std::vector{Nanos(0)});
+  rig.manager.EvictAhead(20);
+  EXPECT_EQ(rig.until, (std::vector{hour, kNever, kNever}));
 }
 
 TEST(KvLeave, ASlotIsFreeOnceItsCopyHasEnded) {
@@ -153,7 +173,7 @@ TEST(KvLeave, RandomCopiesNeverUnsettleTheAccounts) {
       rig.ExpectSound();
     }
     while (!rig.copying.empty()) rig.EndOne();
-    EXPECT_EQ(rig.manager.copying_slots(), 0u);
+    EXPECT_EQ(rig.manager.leaving_slots(), 0u);
     EXPECT_EQ(rig.manager.available_slots(), 60u);
   }
 }

@@ -8,10 +8,10 @@
 
 namespace cachalot::kv {
 
-std::vector<uint32_t> KvManager::Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const {
-  std::vector<uint32_t> slots;
-  if (state_->index != nullptr) state_->index->List(scope, tokens, &slots);
-  return slots;
+ListedBlocks KvManager::Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const {
+  ListedBlocks listed;
+  if (state_->index != nullptr) state_->index->List(scope, tokens, &listed);
+  return listed;
 }
 
 void KvManager::BeginLoad(SequenceId id, uint64_t end) {
@@ -77,7 +77,18 @@ void KvManager::State::DropAbove(Sequence& sequence, uint64_t block) {
   above.low = static_cast<uint32_t>(block);
 }
 
+void KvManager::BeginCopyIn(SlotId slot) { state_->pool.BeginCopyIn(slot); }
+void KvManager::EndCopyIn(SlotId slot) { state_->pool.EndCopyIn(slot); }
+
 void KvManager::EndLoad(SequenceId id, std::span<const TokenId> ids) {
+  JoinLoad(id, ids);
+  State& state = *state_;
+  state.SealWhole(state.At(id));
+  state.OpenTail(state.At(id));
+  CACHALOT_DCHECK(state.SoundAfterStep());
+}
+
+void KvManager::JoinLoad(SequenceId id, std::span<const TokenId> ids) {
   State& state = *state_;
   Sequence& sequence = state.At(id);
   BlocksAbove& above = sequence.above;
@@ -97,9 +108,25 @@ void KvManager::EndLoad(SequenceId id, std::span<const TokenId> ids) {
   }
   sequence.length = std::exchange(above.end, 0);
   sequence.unsealed.insert(sequence.unsealed.end(), ids.begin(), ids.end());
-  state.SealWhole(sequence);
-  state.OpenTail(sequence);
-  CACHALOT_DCHECK(state.SoundAfterStep());
+}
+
+void KvManager::Discard(SequenceId id, uint64_t from) {
+  State& state = *state_;
+  Sequence& sequence = state.At(id);
+  const uint64_t end = from / state.geometry.block_tokens;
+  CACHALOT_CHECK(from % state.geometry.block_tokens == 0 && end >= sequence.cursor->end_block());
+  if (sequence.in_step) {
+    state.UndoGrow(sequence);
+    std::erase(state.grown, &sequence);
+    sequence.step_tokens = 0;
+    sequence.in_step = false;
+  }
+  for (PageTable& table : sequence.tables) {
+    while (table.count() > 0 && table.end_block() > end) table.PopBack();
+  }
+  sequence.unsealed.resize(sequence.unsealed.size() - (sequence.length - from));
+  sequence.length = from;
+  state.Free(sequence);
 }
 
 }  // namespace cachalot::kv

@@ -70,10 +70,11 @@ Sequence& KvManager::State::At(SequenceId id) const {
   return **found;
 }
 
-SequenceId KvManager::Create(const PrefixScope& scope, const RetentionHints& hints) {
+SequenceId KvManager::Create(const PrefixScope& scope, const RetentionHints& hints, Nanos until) {
   const SequenceId id = CreateUnindexed(hints);
   Sequence& sequence = state_->At(id);
   sequence.scope = scope;
+  sequence.until = until;
   if (state_->index != nullptr) {
     sequence.cursor = &state_->index->root();
     state_->index->Enter(*sequence.cursor);
@@ -99,6 +100,7 @@ SequenceId KvManager::CreateUnindexed(const RetentionHints& hints) {
   sequence->length = 0;
   sequence->visit = kNoVisit;
   sequence->hints = hints;
+  sequence->until = kNever;
   sequence->chain = {};
   state.by_id[sequence->id.value % state.by_id.size()] = sequence.get();
   state.live.push_back(std::move(sequence));
@@ -124,29 +126,31 @@ SequenceId KvManager::Fork(SequenceId parent_id) {
 }
 
 void KvManager::Free(SequenceId id) {
-  State& state = *state_;
-  CACHALOT_CHECK(!state.open);
-  Sequence& sequence = state.At(id);
-  state.DropAbove(sequence, UINT32_MAX);
+  CACHALOT_CHECK(!state_->open);
+  state_->Free(state_->At(id));
+}
+
+void KvManager::State::Free(Sequence& sequence) {
+  DropAbove(sequence, UINT32_MAX);
   sequence.above.end = 0;
-  state.EndInShadow(sequence);
+  EndInShadow(sequence);
   if (sequence.cursor != nullptr) {
-    state.SealShort(sequence);
-    state.Withdraw(sequence);
-    if (sequence.hints.ttl != Nanos::max()) state.RetainPath(sequence);
+    SealShort(sequence);
+    Withdraw(sequence);
+    if (sequence.hints.ttl != Nanos::max()) RetainPath(sequence);
   }
   sequence.unsealed.clear();
-  state.DropTables(sequence);
+  DropTables(sequence);
   if (sequence.cursor != nullptr) {
-    state.index->EndUse(*sequence.cursor);
-    state.index->EndVisit(sequence.visit);
-    state.index->Leave(*std::exchange(sequence.cursor, nullptr));
+    index->EndUse(*sequence.cursor);
+    index->EndVisit(sequence.visit);
+    index->Leave(*std::exchange(sequence.cursor, nullptr));
   }
-  Sequence*& recent = state.by_id[id.value % state.by_id.size()];
+  Sequence*& recent = by_id[sequence.id.value % by_id.size()];
   if (recent == &sequence) recent = nullptr;
-  const auto at = std::ranges::find_if(state.live, [&](const auto& s) { return s.get() == &sequence; });
-  state.spare.push_back(std::move(*at));
-  state.live.erase(at);
+  const auto at = std::ranges::find_if(live, [&](const auto& s) { return s.get() == &sequence; });
+  spare.push_back(std::move(*at));
+  live.erase(at);
 }
 
 uint64_t KvManager::Length(SequenceId sequence) const { return state_->At(sequence).length; }
@@ -320,7 +324,8 @@ EntryInfo KvManager::State::InfoOf(const Sequence& sequence, uint64_t position) 
 
 Retention KvManager::State::WishOf(const Sequence& sequence) const {
   const RetentionHints& hints = sequence.hints;
-  return {hints.priority, hints.ttl < kNever - index->now() ? index->now() + hints.ttl : kNever};
+  const Nanos deadline = hints.ttl < kNever - index->now() ? index->now() + hints.ttl : kNever;
+  return {hints.priority, std::min(deadline, sequence.until)};
 }
 
 void KvManager::State::NoteScrub(const Sequence& sequence, uint64_t first) {

@@ -80,6 +80,13 @@ struct LeavingBlock {
   uint64_t position = 0;            // of its first token
   uint32_t tokens = 0;              // fewer than a block's where it was sealed short
   std::span<const uint32_t> slots;  // by group; kNoSlot: not that one's
+  Nanos wanted_until{0};            // then nobody wishes to have it any more; kNever
+};
+
+// Leading blocks of a history that the index knows.
+struct ListedBlocks {
+  std::vector<uint32_t> slots;      // [block][group]; kNoSlot where a group's part is not resident
+  std::vector<Nanos> wanted_until;  // [block]: as of a LeavingBlock; 0 where it is to be nowhere else
 };
 
 struct AttachedPrefix {
@@ -139,9 +146,13 @@ class KvManager {
   // Copies out of indexed slots: nobody else gets a slot before its copies have ended.
   void BeginCopyOut(SlotId slot);
   void EndCopyOut(SlotId slot);
-  // Slots that are given up and come free when their copies end; and all that have copies.
+  // Copies into slots that were claimed for a load: as long as they run nobody else gets the slot, and what they fill
+  // is not sealed.
+  void BeginCopyIn(SlotId slot);
+  void EndCopyIn(SlotId slot);
+  // Slots that are given up and come free when their copies end; and those with copies out that are not given up.
   uint32_t deferred_slots() const;
-  uint32_t copying_slots() const;
+  uint32_t leaving_slots() const;
   // The time that the eviction policy sees, until the next call.
   void SetNow(Nanos now);
   // Evicts idle blocks that are past their deadline: about `limit` of them. Requires that no reservation is open.
@@ -152,8 +163,9 @@ class KvManager {
   // Slots that became free since the last call and whose bytes are to be overwritten, before anything else is written.
   std::vector<SlotId> TakeToScrub();
 
-  // An empty sequence. Its blocks are found by those whose scope says so, and kept as the hints say (but for `pin`).
-  SequenceId Create(const PrefixScope& scope = {}, const RetentionHints& hints = {});
+  // An empty sequence. Its blocks are found by those whose scope says so, and kept as the hints say (but for `pin`),
+  // and not beyond `until`, unless somebody else wishes it.
+  SequenceId Create(const PrefixScope& scope = {}, const RetentionHints& hints = {}, Nanos until = kNever);
   // An empty sequence whose blocks nobody else finds, and which takes nobody's.
   SequenceId CreateUnindexed(const RetentionHints& hints = {});
   // A sequence that holds what is resident of these tokens in whole blocks, at most `limit` tokens, and never grows.
@@ -164,9 +176,8 @@ class KvManager {
   // How much of it in whole blocks.
   uint64_t FindWhole(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit) const;
   // Where the leading blocks of these tokens lie that the index knows, whole ones and one that was sealed short where
-  // they end: [block][group], kNoSlot where a group's part is not resident. Nobody counts it as a use. Valid until the
-  // next call that changes anything.
-  std::vector<uint32_t> Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const;
+  // they end. Nobody counts it as a use. Valid until the next call that changes anything.
+  ListedBlocks Listed(const PrefixScope& scope, std::span<const TokenId> tokens) const;
   // It was not filled yet, and its writer has not given it up.
   bool IsPending(const PendingBlock& block) const;
   // From now on `watch` says how much of its prompt is resident.
@@ -186,6 +197,12 @@ class KvManager {
   // Computed and claimed blocks meet, and all cells are filled with these tokens: the sequence is as if it had computed
   // them.
   void EndLoad(SequenceId sequence, std::span<const TokenId> ids);
+  // The same before all cells are filled: the sequence may take part in the next step, whose Commit seals them. They
+  // must be filled by then, or the sequence be discarded.
+  void JoinLoad(SequenceId sequence, std::span<const TokenId> ids);
+  // Ends a sequence that has joined its load, in an open reservation too: nothing from token `from` on, the load's
+  // beginning, is kept.
+  void Discard(SequenceId sequence, uint64_t from);
   // A sequence with the parent's tokens, sharing all its blocks. Requires that no reservation is open.
   SequenceId Fork(SequenceId parent);
   // Drops the sequence's references; its blocks stay in the index. Requires that no reservation is open.

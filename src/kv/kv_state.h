@@ -55,6 +55,7 @@ struct Sequence {
   }
   bool keeps_tokens() const { return cursor != nullptr || shadow != ShadowIndex::kNoVisit; }
   RetentionHints hints;
+  Nanos until = kNever;  // nothing is wished beyond
 };
 
 // A tail that the open reservation moved to a slot of its own.
@@ -80,6 +81,7 @@ struct KvManager::State {
   void SealShort(Sequence& sequence);
   void CloseOpen(Sequence& sequence);
   void Withdraw(Sequence& sequence);
+  void Free(Sequence& sequence);
   EntryInfo InfoOf(const Sequence& sequence, uint64_t position) const;
   // What the sequence wishes for what it uses now.
   Retention WishOf(const Sequence& sequence) const;

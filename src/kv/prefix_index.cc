@@ -5,13 +5,14 @@
 
 #include "base/check.h"
 #include "cost/step_cost.h"
+#include "kv/kv_manager.h"
 #include "kv/slot_pool.h"
 
 namespace cachalot::kv {
 namespace {
 
-// What is to be gone some day, or is not thought to be used again, is kept nowhere else.
-bool Lasts(const Retention& wish) { return wish.deadline == kNever && wish.priority != RetentionPriority::kLow; }
+// What is not thought to be used again is kept nowhere else.
+bool Returns(const Retention& wish) { return wish.priority != RetentionPriority::kLow; }
 
 }  // namespace
 
@@ -126,14 +127,17 @@ PrefixMatch PrefixIndex::Find(const PrefixScope& scope, std::span<const TokenId>
   return match;
 }
 
-void PrefixIndex::List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots) {
+void PrefixIndex::List(const PrefixScope& scope, std::span<const TokenId> tokens, ListedBlocks* listed) {
   const uint64_t block_tokens = geometry_.block_tokens;
   PrefixNode* node = &root();
   for (uint64_t block = 0; block * block_tokens < tokens.size(); ++block) {
     const uint64_t count = std::min(block_tokens, tokens.size() - block * block_tokens);
     node = tree_.Find(*node, KeyOf(scope, block, tokens.subspan(block * block_tokens, count)));
     if (node == nullptr) return;
-    slots->insert(slots->end(), node->slots, node->slots + geometry_.windows.size());
+    const std::span<const uint32_t> slots(node->slots, geometry_.windows.size());
+    listed->slots.insert(listed->slots.end(), slots.begin(), slots.end());
+    const auto scrubbed = [this](uint32_t slot) { return slot != kNoSlot && pool_.to_scrub(SlotId(slot)); };
+    listed->wanted_until.push_back(std::ranges::any_of(slots, scrubbed) ? Nanos(0) : node->wanted_until);
   }
 }
 
@@ -227,7 +231,8 @@ void PrefixIndex::Touch(PrefixNode& node, const Retention& wish) {
 }
 
 void PrefixIndex::Retain(PrefixNode& node, const Retention& wish) {
-  node.lasting |= Lasts(wish);
+  node.wanted_until = std::max(node.wanted_until, wish.deadline);
+  node.returns |= Returns(wish);
   if (ListsAny(node)) policy_->Retain(BlockEntry(node), wish, now_);
   if (node.resume) policy_->Retain(ResumeEntry(node), wish, now_);
 }
@@ -316,7 +321,8 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
     EntryInfo entry = info;
     entry.slots = slots_listed;
     policy_->Insert(BlockEntry(*node), entry, now_);
-    node->lasting = Lasts(info.retention);
+    node->wanted_until = info.retention.deadline;
+    node->returns = Returns(info.retention);
     residency_.OnSealed(node->id, now_);
     UpdateRank(*node);
     if (parent.parent != nullptr) {
@@ -496,7 +502,7 @@ void PrefixIndex::EvictIdle(const PrefixScope& scope, std::span<const TokenId> t
 }
 
 void PrefixIndex::TellLeaving(PrefixNode& node, std::span<const uint32_t> groups) {
-  if (!leaving_ || !node.lasting) return;
+  if (!leaving_ || !node.returns || node.wanted_until <= now_) return;
   leaving_slots_.assign(all_groups_.size(), kNoSlot);
   bool any = false;
   for (const uint32_t group : groups) {

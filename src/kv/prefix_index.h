@@ -40,6 +40,7 @@ class StepCost;
 namespace cachalot::kv {
 
 class SlotPool;
+struct ListedBlocks;
 
 struct PrefixMatch {
   uint64_t tokens = 0;            // that need not be computed
@@ -67,8 +68,8 @@ class PrefixIndex {
 
   // The longest prefix of `tokens` that is there, and at most `limit` of it.
   PrefixMatch Find(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t limit);
-  // Appends the slots of the leading blocks, of which the last may be short, that have a node: one per group.
-  void List(const PrefixScope& scope, std::span<const TokenId> tokens, std::vector<uint32_t>* slots);
+  // Appends the leading blocks, of which the last may be short, that have a node.
+  void List(const PrefixScope& scope, std::span<const TokenId> tokens, ListedBlocks* listed);
   // Begins to keep `watch`.
   void Watch(PrefixWatch& watch);
   // A request comes in, for which this was found; until EndVisit it is named with what it seals. Touch speaks of the

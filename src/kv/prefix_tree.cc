@@ -67,7 +67,8 @@ void PrefixTree::Remove(PrefixNode& node) {
   std::fill_n(node.slots, groups_, kNoSlot);
   node.writer = SequenceId(0);
   node.written = node.cursors = node.covers = node.listed_children = 0;
-  node.resume = node.ranked = node.lasting = false;
+  node.resume = node.ranked = node.returns = false;
+  node.wanted_until = Nanos(0);
   node.digest.reset();
   spare_.push_back(&node);
 }

@@ -17,6 +17,7 @@
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/prefix_scope.h"
@@ -62,7 +63,8 @@ struct PrefixNode : boost::intrusive::set_base_hook<> {
   uint32_t listed_children = 0;  // that list slots
   bool resume = false;           // a resume point stands at its end
   bool ranked = false;           // the eviction policy may choose it
-  bool lasting = false;          // somebody wishes to have it again, without a deadline
+  bool returns = false;          // somebody thinks to use it again
+  Nanos wanted_until{0};         // the last wish for it ends
 };
 
 class PrefixTree {

@@ -46,6 +46,9 @@ class SlotPool {
   // Copies whose slots must not be taken before they end. Requires that the slot is indexed, or was.
   void BeginCopyOut(SlotId slot) { transfers_.BeginOut(slot); }
   void EndCopyOut(SlotId slot) { ListIfFreed(slot, transfers_.EndOut(slot)); }
+  // Requires that nobody has sealed it.
+  void BeginCopyIn(SlotId slot) { transfers_.BeginIn(slot); }
+  void EndCopyIn(SlotId slot) { ListIfFreed(slot, transfers_.EndIn(slot)); }
   const SlotTransfers& transfers() const { return transfers_; }
 
   bool to_scrub(SlotId slot) const { return scrub_.at(slot.value); }

@@ -33,12 +33,15 @@ SlotFate SlotTransfers::EndIn(SlotId slot) {
 void SlotTransfers::BeginOut(SlotId slot) {
   Slot& from = At(slot);
   CACHALOT_CHECK(from.state == SlotState::kSealed && !from.released);
+  if (from.copies == 0) ++leaving_;
   Begin(from);
 }
 
 SlotFate SlotTransfers::EndOut(SlotId slot) {
-  CACHALOT_CHECK(At(slot).state == SlotState::kSealed && At(slot).copies > 0);
-  return End(At(slot));
+  Slot& from = At(slot);
+  CACHALOT_CHECK(from.state == SlotState::kSealed && from.copies > 0);
+  if (from.copies == 1 && !from.released) --leaving_;
+  return End(from);
 }
 
 void SlotTransfers::Begin(Slot& slot) {
@@ -56,6 +59,7 @@ SlotFate SlotTransfers::Release(SlotId slot) {
   CACHALOT_CHECK(given_up.state != SlotState::kFree && !given_up.released);
   given_up.released = true;
   ++deferred_;
+  if (given_up.state == SlotState::kSealed && given_up.copies > 0) --leaving_;
   return given_up.copies > 0 ? SlotFate::kStays : FreeIfDue(given_up);
 }
 
@@ -76,10 +80,12 @@ std::vector<std::string> Violations(const SlotTransfers& transfers, std::span<co
   }
   uint32_t copying = 0;
   uint32_t deferred = 0;
+  uint32_t leaving = 0;
   for (size_t i = 0; i < slots.size(); ++i) {
     const SlotTransfers::Slot& slot = slots[i];
     copying += slot.copies > 0;
     deferred += slot.released;
+    leaving += slot.copies > 0 && slot.state == SlotState::kSealed && !slot.released;
     if (slot.copies > 0 && slot.state != SlotState::kSealed && slot.state != SlotState::kLoading) {
       out.push_back(fmt::format("slot {}: {} copies, yet it is neither sealed nor loading", i, slot.copies));
     }
@@ -97,6 +103,9 @@ std::vector<std::string> Violations(const SlotTransfers& transfers, std::span<co
   }
   if (deferred != transfers.deferred()) {
     out.push_back(fmt::format("{} slots are released, counted {}", deferred, transfers.deferred()));
+  }
+  if (leaving != transfers.leaving()) {
+    out.push_back(fmt::format("{} slots leave, counted {}", leaving, transfers.leaving()));
   }
   return out;
 }

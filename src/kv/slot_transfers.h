@@ -58,6 +58,7 @@ class SlotTransfers {
   std::span<const Slot> slots() const { return slots_; }
   uint32_t copying() const { return copying_; }    // slots with a copy out or in
   uint32_t deferred() const { return deferred_; }  // of them: released, so that they come free without an eviction
+  uint32_t leaving() const { return leaving_; }    // of them: with a copy out, and not released yet
 
  private:
   Slot& At(SlotId slot) { return slots_.at(slot.value); }
@@ -68,6 +69,7 @@ class SlotTransfers {
   std::vector<Slot> slots_;
   uint32_t copying_ = 0;
   uint32_t deferred_ = 0;
+  uint32_t leaving_ = 0;
 };
 
 // One line per broken invariant; empty when all hold. `free_list` and `references`, by slot, are the pool's: exactly

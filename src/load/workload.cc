@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "sim/read_trace.h"
 
 namespace cachalot::load {
 
@@ -30,9 +31,10 @@ Session SyntheticWorkload::Make(uint64_t index) const {
 
 Result<sim::Trace> ParseLoadTrace(std::string_view text) {
   constexpr sim::TraceLimits kLimits{.least_tokens = 1, .most_tokens = 4'000'000};
-  CACHALOT_ASSIGN_OR_RETURN(sim::Trace trace, sim::ParseTrace(text, kTraceBlockTokens, kLimits));
-  if (trace.requests.empty()) return Invalid("the trace has no requests");
-  return trace;
+  CACHALOT_ASSIGN_OR_RETURN(
+      sim::TraceFile file,
+      sim::ReadTrace(text, {.format = "mooncake", .block_tokens = kTraceBlockTokens, .limits = kLimits}));
+  return std::move(file.trace);
 }
 
 Session TraceWorkload::Make(uint64_t index) const {

@@ -21,7 +21,8 @@ std::string FormatSeconds(double seconds) {
   constexpr std::array kScales = {Scale{3600, 1.0 / 3600, "h"}, Scale{1, 1, "s"}, Scale{1e-3, 1e3, "ms"},
                                   Scale{0, 1e6, "us"}};
   for (const Scale& scale : kScales) {
-    if (seconds >= scale.least) return fmt::format("{:.3g} {}", seconds * scale.factor, scale.unit);
+    const double value = seconds * scale.factor;
+    if (seconds >= scale.least) return fmt::format("{:.{}g} {}", value, value < 1000 ? 3 : 4, scale.unit);
   }
   return fmt::format("{} s", seconds);
 }
@@ -53,6 +54,7 @@ std::string FormatReal(double value, Unit unit) {
     case Unit::kBytesPerSecond: return FormatRate(value);
     case Unit::kTokensPerSecond: return FormatSpeed(value);
     case Unit::kShare: return fmt::format("{:.1f} %", value * 100);
+    case Unit::kCount: return fmt::format("{:.2f}", value);
     case Unit::kDollars: return fmt::format("$ {:.4g}", value);
     default: return fmt::format("{:.4g} {}", value, UnitName(unit));
   }

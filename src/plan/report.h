@@ -78,7 +78,7 @@ struct Chart {
     uint64_t value = 0;
   };
   std::vector<Mark> capacities;     // bytes of 1, 2, 4, ... devices
-  std::vector<Mark> concurrencies;  // sequences at mean, p50, p99, peak
+  std::vector<Mark> concurrencies;  // sequences: the users that are asked for; mean, p50, p99, peak
 };
 
 struct Report {

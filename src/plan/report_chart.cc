@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kWidth = 900, kHeight = 380;
 constexpr double kLeft = 90, kRight = 130, kTop = 16, kBottom = 48;  // margins
-constexpr int kTicks = 5;
+constexpr double kTicks = 5;                                         // about
 
 class Drawing {
  public:
@@ -43,16 +43,29 @@ class Drawing {
   std::string out_;
 };
 
-void DrawAxes(const Chart& chart, double most_bytes, Drawing& drawing) {
-  for (int i = 0; i <= kTicks; ++i) {
-    const double bytes = most_bytes * i / kTicks;
-    const double sequences = static_cast<double>(chart.most_sequences) * i / kTicks;
-    drawing.Line(kLeft, drawing.Y(bytes), kWidth - kRight, drawing.Y(bytes), "stroke=\"#e3eaed\"");
-    drawing.Label(kLeft - 8, drawing.Y(bytes) + 4, "end", FormatBytes(static_cast<uint64_t>(bytes)));
-    drawing.Label(drawing.X(sequences), kHeight - kBottom + 18, "middle",
-                  FormatCount(static_cast<uint64_t>(sequences)));
+// 1, 2 or 5 times a power of ten, as many of `unit`, so that about kTicks of them reach `most`.
+double TickStep(double most, double unit) {
+  const double least = most / unit / kTicks, power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1., 2., 5.}) {
+    if (factor * power >= least) return factor * power * unit;
   }
-  drawing.Label(drawing.X(static_cast<double>(chart.most_sequences) / 2), kHeight - 8, "middle", "sequences at once");
+  return 10 * power * unit;
+}
+
+void DrawAxes(const Chart& chart, double most_bytes, Drawing& drawing) {
+  const double unit = std::pow(1024, std::floor(std::log2(most_bytes) / 10));
+  const double byte_step = TickStep(most_bytes, unit);
+  for (int i = 0; i * byte_step <= most_bytes; ++i) {
+    const double y = drawing.Y(i * byte_step);
+    drawing.Line(kLeft, y, kWidth - kRight, y, "stroke=\"#e3eaed\"");
+    drawing.Label(kLeft - 8, y + 4, "end", FormatBytes(static_cast<uint64_t>(std::llround(i * byte_step))));
+  }
+  const double last = static_cast<double>(chart.most_sequences), step = std::max(1., TickStep(last, 1));
+  for (int i = 0; i * step <= last; ++i) {
+    drawing.Label(drawing.X(i * step), kHeight - kBottom + 18, "middle",
+                  FormatCount(static_cast<uint64_t>(std::llround(i * step))));
+  }
+  drawing.Label(drawing.X(last / 2), kHeight - 8, "middle", "sequences at once");
 }
 
 }  // namespace

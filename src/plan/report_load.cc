@@ -178,6 +178,7 @@ Chart MemoryChart(const Plan& plan) {
   chart.fixed_bytes = (group.memory.weight_bytes + group.memory.activation_bytes) * devices;
   chart.sequence_bytes = ReservedBytes(group.sizes, ShardTokens(plan.request.context_tokens, group.shards)) * devices;
   chart.most_sequences = std::max<uint64_t>({group.sequences * 3 / 2, plan.request.users * 5 / 4, 4});
+  if (plan.request.users > 0) chart.concurrencies.push_back({"users", plan.request.users});
   if (plan.request.concurrency) {
     for (const Level& level : LevelsOf(*plan.request.concurrency)) {
       chart.concurrencies.push_back({std::string(level.name), level.sequences});

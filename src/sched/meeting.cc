@@ -1,6 +1,7 @@
 #include "sched/meeting.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 
@@ -81,6 +82,13 @@ BlockFate Meeting::FateOf(uint64_t block) const {
   if (block < FrontBlocks()) return BlockFate::kFront;
   if (block < low_block_ || block >= end_block_) return BlockFate::kOpen;
   return fates_[block - first_block_];
+}
+
+uint64_t RowsToTakeOver(uint64_t rows, double compute_seconds, double load_seconds, uint64_t most) {
+  const double both = compute_seconds + load_seconds;
+  const double share = both > 0 ? load_seconds / both : 1;
+  const auto fair = static_cast<uint64_t>(std::ceil(share * static_cast<double>(rows)));
+  return std::clamp<uint64_t>(fair, 1, most);
 }
 
 }  // namespace cachalot::sched

@@ -80,4 +80,8 @@ class Meeting {
   bool loader_stopped_ = false;  // nothing more is claimed
 };
 
+// Of so many rows in flight that the front has come to, those that it takes over, at most `most`: it will be through
+// with them when the loader has come down to there. `compute_seconds` and `load_seconds` are what all would take.
+uint64_t RowsToTakeOver(uint64_t rows, double compute_seconds, double load_seconds, uint64_t most);
+
 }  // namespace cachalot::sched

@@ -333,5 +333,14 @@ TEST(Meeting, TakesAsLongAsTheBestCutGivesOrAChunkMore) {
   }
 }
 
+TEST(Meeting, TheFrontTakesOverWhatItIsThroughWithWhenTheLoaderGetsThere) {
+  EXPECT_EQ(RowsToTakeOver(100, 1, 1, 1000), 50u);
+  EXPECT_EQ(RowsToTakeOver(100, 3, 1, 1000), 25u);  // computing is slow
+  EXPECT_EQ(RowsToTakeOver(100, 1, 3, 1000), 75u);
+  EXPECT_EQ(RowsToTakeOver(100, 1, 3, 64), 64u);
+  EXPECT_EQ(RowsToTakeOver(100, 1, 0, 64), 1u);  // it goes on in any case
+  EXPECT_EQ(RowsToTakeOver(100, 0, 0, 64), 64u);
+}
+
 }  // namespace
 }  // namespace cachalot::sched

@@ -8,10 +8,21 @@ namespace {
 
 constexpr double kPlenty = 0.75;  // of a tier in use: up to here room costs nothing
 
+constexpr Nanos kLeastLife = std::chrono::seconds(10);  // of what is worth writing
+
 }  // namespace
 
 bool WorthWriting(const ReuseView& view, double price) {
   return view.probability * (view.recompute_seconds - view.load_seconds) > view.write_seconds * price;
+}
+
+std::optional<Nanos> WriteUntil(const LifeView& view) {
+  const auto life = [&](Nanos until) { return until == Nanos::max() ? until : std::max(until - view.now, Nanos(0)); };
+  if (life(view.wanted_until) < kLeastLife) return std::nullopt;
+  const bool lasts = view.stored_until == Nanos::max() ||
+                     (view.wanted_until != Nanos::max() && life(view.stored_until) >= life(view.wanted_until) / 2);
+  if (view.stored_whole && lasts) return std::nullopt;
+  return std::max(view.wanted_until, view.stored_until);
 }
 
 WriteBudget::WriteBudget(std::optional<uint64_t> bytes_per_second, uint64_t burst_bytes)

@@ -29,6 +29,18 @@ struct ReuseView {
 // Whether to write it to a tier whose seconds of writing cost `price` seconds each.
 bool WorthWriting(const ReuseView& view, double price);
 
+// A block that is there for a time only, as clocks of one kind say it; Nanos::max(): for good.
+struct LifeView {
+  Nanos now{0};
+  Nanos wanted_until{0};
+  Nanos stored_until{0};      // of what the tier has of it; 0: nothing
+  bool stored_whole = false;  // that is all that could be written
+};
+
+// Until when it is to be there once it is written now; nothing: it need not be written. What is wished again and again
+// is not written as often: only once half of its time would be lost.
+std::optional<Nanos> WriteUntil(const LifeView& view);
+
 // A token bucket.
 class WriteBudget {
  public:

@@ -24,6 +24,25 @@ TEST(WriteBehind, WritesWhatSavesMoreThanItCosts) {
   EXPECT_FALSE(WorthWriting(never, 0));
 }
 
+TEST(WriteUntil, WhatIsWishedForATimeIsWrittenForThatTimeUnlessItIsThereForMostOfIt) {
+  constexpr Nanos kNever = Nanos::max(), kNow = std::chrono::hours(1), kDay = std::chrono::hours(24);
+  EXPECT_EQ(WriteUntil({.now = kNow, .wanted_until = kNow + kDay}), kNow + kDay);
+  EXPECT_EQ(WriteUntil({.now = kNow, .wanted_until = kNever}), kNever);
+  EXPECT_EQ(WriteUntil({.now = kNow, .wanted_until = kNow + Millis(5000)}), std::nullopt);  // gone too soon
+  EXPECT_EQ(WriteUntil({.now = kNow, .wanted_until = kNow - kNow}), std::nullopt);
+  const auto again = [&](Nanos wanted_until, Nanos stored_until, bool whole = true) {
+    return WriteUntil({.now = kNow, .wanted_until = wanted_until, .stored_until = stored_until, .stored_whole = whole});
+  };
+  EXPECT_EQ(again(kNever, kNever), std::nullopt);
+  EXPECT_EQ(again(kNow + kDay, kNever), std::nullopt);
+  EXPECT_EQ(again(kNow + kDay, kNow + kDay / 2), std::nullopt);
+  EXPECT_EQ(again(kNow + kDay, kNow + kDay / 2 - Nanos(1)), kNow + kDay);
+  EXPECT_EQ(again(kNever, kNow + kDay), kNever);
+  // More of it is written, and nothing lost: whoever wished longest has it.
+  EXPECT_EQ(again(kNow + kDay, kNever, false), kNever);
+  EXPECT_EQ(again(kNow + kDay / 2, kNow + kDay, false), kNow + kDay);
+}
+
 TEST(WriteBudget, HoldsItsRateWhateverTheSizesAndPauses) {
   constexpr uint64_t kRate = 1000, kBurst = 500, kLargest = 700;
   WriteBudget budget(kRate, kBurst);

@@ -132,7 +132,8 @@ void ApiService::HandleAllowed(const RouteMatch& match, const Sender& sender, Ht
 
 void ApiService::HandlePage(const RouteMatch& match, Exchange& exchange) {
   switch (match.route) {
-    case Route::kHealth: return exchange.Respond(HealthPage(draining_, seen_.tiers.degraded));
+    case Route::kHealth:
+      return exchange.Respond(HealthPage(draining_, {seen_.tiers.degraded, seen_.sessions.degraded}));
     case Route::kVersion: return exchange.Respond(VersionPage(deps_.version));
     case Route::kMetrics: return exchange.Respond(MetricsPage(deps_.metrics));
     case Route::kModels: return exchange.Respond(ModelsPage(deps_.model, started_unix_seconds_));

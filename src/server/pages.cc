@@ -37,12 +37,17 @@ HttpResponse RootPage(const ServedModel& model) {
   return response;
 }
 
-HttpResponse HealthPage(bool draining, bool degraded) {
+HttpResponse HealthPage(bool draining, const Degraded& degraded) {
   HttpResponse response;
   response.status = draining ? 503 : 200;
-  response.body = draining   ? R"({"status":"draining"})"
-                  : degraded ? R"({"status":"degraded","problem":"the disk tier takes no writes"})"
-                             : R"({"status":"ok"})";
+  const std::string_view problem = degraded.disk && degraded.sessions
+                                       ? "the disk tier takes no writes, and changes to sessions are not written"
+                                   : degraded.disk     ? "the disk tier takes no writes"
+                                   : degraded.sessions ? "changes to sessions are not written"
+                                                       : "";
+  response.body = draining          ? R"({"status":"draining"})"
+                  : problem.empty() ? R"({"status":"ok"})"
+                                    : fmt::format(R"({{"status":"degraded","problem":"{}"}})", problem);
   return response;
 }
 

@@ -17,8 +17,12 @@ namespace cachalot::server {
 
 HttpResponse RootPage(const ServedModel& model);
 // 503 while draining, so that balancers send nothing more.
-// `degraded`: requests are answered, but nothing is written to disk.
-HttpResponse HealthPage(bool draining, bool degraded);
+// Requests are answered in either case, but nothing is written to the disk tier, or of sessions.
+struct Degraded {
+  bool disk = false;
+  bool sessions = false;
+};
+HttpResponse HealthPage(bool draining, const Degraded& degraded);
 HttpResponse VersionPage(std::string_view version);
 HttpResponse MetricsPage(const Metrics& metrics);
 HttpResponse ModelsPage(const ServedModel& model, int64_t created);

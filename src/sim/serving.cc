@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -67,20 +68,28 @@ class Simulation {
   void Advance() {
     const Nanos now = server_->now();
     engine::StepInput input;
-    Nanos next = kNever;
+    Nanos next = now < end_ ? end_ : kNever;
     for (Client& client : clients_) {
-      if (client.wakes <= now) {
-        input.arrivals.push_back(NextTurn(client));
-      } else {
+      if (client.wakes > now) {
         next = std::min(next, client.wakes);
+      } else if (MayAsk(client)) {
+        input.arrivals.push_back(NextTurn(client));
       }
     }
-    if (input.arrivals.empty() && server_->engine().idle()) return server_->SleepUntil(next);
-    const engine::StepOutput output = server_->Step(std::move(input));
+    const std::optional<engine::StepOutput> step = server_->Advance(std::move(input), next);
+    Sample();
+    if (!step) return;
+    const engine::StepOutput& output = *step;
     CACHALOT_CHECK(output.rejections.empty());  // the queue and the pool have room for every client
     for (const engine::TokenEvent& event : output.tokens) TakeToken(event);
     for (const engine::FinishEvent& event : output.finishes) TakeFinish(event);
     Count(now, output.stats);
+    if (options_.observe) options_.observe(server_->now(), output.stats);
+  }
+
+  bool MayAsk(const Client& client) const {
+    const auto index = static_cast<uint32_t>(&client - clients_.data());
+    return !options_.may_ask || options_.may_ask(index, client.history.empty());
   }
 
   engine::GenerateRequest NextTurn(Client& client) {
@@ -138,13 +147,22 @@ class Simulation {
 
   // What the engine did in the measured time: its totals at the end less those at the beginning.
   void Count(Nanos now, const engine::EngineStats& stats) {
-    if (now < options_.warm_up) at_begin_ = stats;
+    const LoadSample load{server_->now(), server_->time(), server_->moved()};
+    if (now < options_.warm_up) at_begin_ = stats, load_at_begin_ = load;
     if (now >= end_) return;
     report_.last = stats;
+    report_.time = load.time - load_at_begin_.time;
+    report_.moved = load.moved - load_at_begin_.moved;
     preempted_ = stats.tokens_recomputed - at_begin_.tokens_recomputed;
     report_.tokens_generated = stats.tokens_generated - at_begin_.tokens_generated;
     report_.preemptions = stats.preemptions - at_begin_.preemptions;
     report_.tokens_computed = stats.tokens_computed - at_begin_.tokens_computed;
+  }
+
+  void Sample() {
+    if (options_.sample_every == Nanos(0)) return;
+    const Nanos due = report_.samples.empty() ? Nanos(0) : report_.samples.back().at + options_.sample_every;
+    if (server_->now() >= due) report_.samples.push_back({server_->now(), server_->time(), server_->moved()});
   }
 
   const ServingOptions& options_;
@@ -156,6 +174,7 @@ class Simulation {
   uint64_t unanswered_ = 0;  // of the requests that are measured
   uint64_t preempted_ = 0;   // tokens that preempted requests computed again, in the measured time
   engine::EngineStats at_begin_;
+  LoadSample load_at_begin_;
   ServingReport report_;
 };
 
@@ -177,7 +196,7 @@ std::vector<std::string> Problems(const ServingOptions& options) {
   const uint64_t longest = uint64_t{clients.system_tokens} + clients.first.most + clients.max_tokens +
                            uint64_t{clients.turns.most - 1} * (uint64_t{clients.next.most} + clients.output.most);
   const uint64_t room =
-      std::min<uint64_t>(options.model.context_tokens, uint64_t{options.slots} * options.model.block_tokens);
+      std::min<uint64_t>(options.model.context_tokens, uint64_t{options.slots} * options.model.kv.block_tokens);
   if (longest > room) {
     problems.push_back(fmt::format("a conversation may have {} tokens; context and pool hold {}", longest, room));
   }
@@ -210,11 +229,17 @@ double ServingReport::RecomputedShare() const {
   return tokens_computed == 0 ? 0 : static_cast<double>(tokens_recomputed) / static_cast<double>(tokens_computed);
 }
 
+double ServingReport::ComputeShare() const {
+  const double busy = ToSeconds(time.compute + time.transfers);
+  return busy == 0 ? 1 : ToSeconds(time.compute) / busy;
+}
+
 Result<ServingReport> SimulateServing(const ServingOptions& options) {
   if (const auto problems = Problems(options); !problems.empty()) {
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
-  Result<std::unique_ptr<SimServer>> server = SimServer::Make(options.engine, options.model, options.slots);
+  Result<std::unique_ptr<SimServer>> server =
+      SimServer::Make(options.engine, options.model, options.slots, options.tiers);
   if (!server.ok()) return server.status();
   return Simulation(options, std::move(server).value()).Run();
 }

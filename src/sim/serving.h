@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "exec/sim/sim_executor.h"
+#include "sim/sim_server.h"
 
 namespace cachalot::sim {
 
@@ -42,8 +44,15 @@ struct ServingOptions {
   engine::EngineOptions engine;
   exec::SimOptions model;
   uint32_t slots = 4096;
+  SimTierOptions tiers;
   Nanos warm_up{0};
   Nanos measured{600'000'000'000};
+  Nanos sample_every{0};  // 0: no samples
+  // Told of the engine at the end of each step. May be empty.
+  std::function<void(Nanos now, const engine::EngineStats& stats)> observe;
+  // Whether a client may send the turn that it has ready, which may begin a conversation; else it is asked again with
+  // the next step. When all are held back, nothing runs and nobody thinks, the time is over. Empty: all may.
+  std::function<bool(uint32_t client, bool begins)> may_ask;
 };
 
 struct ServedRequest {
@@ -59,6 +68,13 @@ struct ServedRequest {
   Nanos ttft() const { return first_token - arrival; }
 };
 
+// What the server had done by then.
+struct LoadSample {
+  Nanos at{0};
+  TimeSpent time;
+  BytesMoved moved;
+};
+
 struct ServingReport {
   std::vector<ServedRequest> requests;  // those that arrived in the measured time, by arrival
   Nanos measured{0};
@@ -67,7 +83,10 @@ struct ServingReport {
   uint64_t tokens_recomputed = 0;
   uint64_t tokens_generated = 0;
   uint64_t preemptions = 0;
-  engine::EngineStats last;  // at its end
+  TimeSpent time;
+  BytesMoved moved;
+  engine::EngineStats last;         // at its end
+  std::vector<LoadSample> samples;  // from the beginning on
 
   // The time to first token that a share of the requests does not exceed; 0 without requests.
   Nanos Ttft(double share) const;
@@ -75,6 +94,8 @@ struct ServingReport {
   double Goodput(Nanos target) const;
   double TokensPerSecond() const;
   double RecomputedShare() const;
+  // Of the time in which somebody wanted something: that the model ran.
+  double ComputeShare() const;
 };
 
 // kInvalid when the options make no sense together.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -11,11 +12,18 @@
 
 #include "base/random.h"
 #include "sim/sim_server.h"
+#include "sim/trace_text.h"
 
 namespace cachalot::sim {
 namespace {
 
 constexpr Nanos kNever = Nanos::max();
+constexpr uint64_t kMostMadeUp = uint64_t{1} << 20;  // tokens of one answer; what comes after is sampled
+
+double WasteOf(const KvLedger& ledger) {
+  const uint64_t used = ledger.live_bytes + ledger.reserved_bytes + ledger.transit_bytes + ledger.waste_bytes;
+  return used == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(used);
+}
 
 class Run {
  public:
@@ -26,8 +34,11 @@ class Run {
     server_->SleepUntil(ArrivalOf(0));
     while (next_ < trace_.requests.size() || !open_.empty()) Advance();
     report_.duration = server_->now() - ArrivalOf(0);
+    report_.time = server_->time();
+    report_.moved = server_->moved();
     const double seconds = ToSeconds(report_.duration);
     report_.mean_in_use = seconds > 0 ? in_use_seconds_ / seconds : 0;
+    report_.mean_waste = in_use_seconds_ > 0 ? wasted_seconds_ / in_use_seconds_ : 0;
     return std::move(report_);
   }
 
@@ -45,18 +56,20 @@ class Run {
     const Nanos begun = server_->now();
     engine::StepInput input;
     while (next_ < trace_.requests.size() && ArrivalOf(next_) <= begun) input.arrivals.push_back(Arrive(next_++));
-    if (input.arrivals.empty() && server_->engine().idle()) {
-      const Nanos arrival = next_ < trace_.requests.size() ? ArrivalOf(next_) : kNever;
-      const Nanos due = server_->engine().next_due().value_or(kNever);
-      if (arrival <= due || due > begun) return server_->SleepUntil(std::min(arrival, due));
-    }
-    const engine::StepOutput output = server_->Step(std::move(input));
+    const Nanos next = next_ < trace_.requests.size() ? ArrivalOf(next_) : kNever;
+    const std::optional<engine::StepOutput> step = server_->Advance(std::move(input), next);
+    if (step) Take(*step);
+    const double seconds = ToSeconds(server_->now() - begun);
+    in_use_seconds_ += in_use_ * seconds;
+    wasted_seconds_ += in_use_ * WasteOf(report_.last.ledger) * seconds;
+  }
+
+  void Take(const engine::StepOutput& output) {
     for (const engine::Rejection& rejection : output.rejections) Refuse(rejection);
     for (const engine::TokenEvent& event : output.tokens) TakeToken(open_.at(event.id.value));
     for (const engine::FinishEvent& event : output.finishes) TakeFinish(event);
-    const double in_use = static_cast<double>(output.stats.in_use_slots()) / output.stats.total_slots;
-    in_use_seconds_ += in_use * ToSeconds(server_->now() - begun);
-    Sample(output.stats, in_use);
+    in_use_ = static_cast<double>(output.stats.in_use_slots()) / output.stats.total_slots;
+    Sample(output.stats);
     report_.last = output.stats;
   }
 
@@ -65,24 +78,30 @@ class Run {
     const auto output = static_cast<uint32_t>(std::clamp<uint64_t>(request.output_tokens, 1, UINT32_MAX));
     engine::GenerateRequest asked;
     asked.id = RequestId(index + 1);
-    asked.prompt = TextOf(request);
     asked.max_tokens = std::max(output, options_.max_tokens);
     asked.sampling.temperature = 0;
+    asked.sampling.seed = index + 1;
+    SetText(request, &asked);
     if (asked.max_tokens > output) asked.stop = EndAfter(output);
     Open& open = open_[asked.id.value];
     open.request = {.index = index, .arrival = ArrivalOf(index), .prompt_tokens = request.input_tokens};
     return asked;
   }
 
-  std::vector<TokenId> TextOf(const TraceRequest& request) const {
-    std::vector<TokenId> text;
-    text.reserve(request.input_tokens);
-    for (const uint64_t block : request.blocks) {
-      SplitMix64 random(block);
-      const uint64_t end = std::min<uint64_t>(text.size() + trace_.block_tokens, request.input_tokens);
-      while (text.size() < end) text.push_back(static_cast<TokenId>(random.Below(options_.model.vocabulary)));
+  // Its prompt, and the answer as far as it is known; the rest of it nobody says again.
+  void SetText(const TraceRequest& request, engine::GenerateRequest* asked) {
+    const std::vector<uint32_t> words = WordsOf(trace_, request);
+    const size_t prompt = std::min<size_t>(words.size(), request.input_tokens);
+    std::vector<TokenId> answer;
+    for (size_t i = 0; i < words.size(); ++i) {
+      (i < prompt ? asked->prompt : answer).push_back(TokenOf(words[i], options_.model.vocabulary));
     }
-    return text;
+    SplitMix64 random(~asked->sampling.seed);
+    const size_t made_up = std::min({uint64_t{asked->max_tokens}, request.output_tokens + 1, kMostMadeUp});
+    while (answer.size() < made_up) {
+      answer.push_back(static_cast<TokenId>(random.Below(options_.model.vocabulary)));
+    }
+    server_->answers().SetScript(asked->sampling.seed, std::move(answer));
   }
 
   void Refuse(const engine::Rejection& rejection) {
@@ -107,6 +126,8 @@ class Run {
     ReplayedRequest& request = open_.at(event.id.value).request;
     request.finish = server_->now();
     request.cached_tokens = event.cached_tokens;
+    request.host_tokens = event.host_tokens;
+    request.disk_tokens = event.disk_tokens;
     ++report_.served;
     const Nanos ttft = request.first_token - request.arrival;
     if (options_.ttft_target == Nanos(0) || ttft <= options_.ttft_target) ++report_.within_target;
@@ -114,28 +135,36 @@ class Run {
     report_.e2e.Add(request.finish - request.arrival);
     report_.prompt_tokens += request.prompt_tokens;
     report_.cached_tokens += request.cached_tokens;
+    report_.host_tokens += request.host_tokens;
+    report_.disk_tokens += request.disk_tokens;
     report_.output_tokens += request.output_tokens;
     Close(event.id);
   }
 
   void Close(RequestId id) {
     if (options_.on_request) options_.on_request(open_.at(id.value).request);
+    server_->answers().Forget(id.value);
     open_.erase(id.value);
   }
 
-  void Sample(const engine::EngineStats& stats, double in_use) {
+  void Sample(const engine::EngineStats& stats) {
     if (options_.sample_every == Nanos(0) || server_->now() < next_sample_) return;
     next_sample_ = server_->now() + options_.sample_every;
     report_.samples.push_back({.time = server_->now(),
                                .running = stats.running_sequences,
                                .waiting = stats.waiting_requests,
-                               .in_use = in_use,
+                               .in_use = in_use_,
                                .idle = static_cast<double>(stats.idle_slots) / stats.total_slots,
                                .prompt_tokens_cached = stats.prompt_tokens_cached,
                                .prompt_tokens_computed = stats.prompt_tokens_computed,
                                .tokens_generated = stats.tokens_generated,
                                .refault_share = stats.refault_share,
-                               .pressure = stats.pressure.some.shares[0]});
+                               .pressure = stats.pressure.some.shares[0],
+                               .waste = WasteOf(stats.ledger),
+                               .host_blocks = stats.tiers.host_cached_bytes / server_->slot_bytes(),
+                               .disk_blocks = stats.tiers.blocks,
+                               .spent = server_->time(),
+                               .moved = server_->moved()});
   }
 
   const Trace& trace_;
@@ -144,14 +173,17 @@ class Run {
   size_t next_ = 0;                          // the first that has not arrived
   std::unordered_map<uint64_t, Open> open_;  // by request id
   Nanos next_sample_{0};
-  double in_use_seconds_ = 0;
+  double in_use_ = 0;  // share of the pool, since the last step
+  double in_use_seconds_ = 0, wasted_seconds_ = 0;
   TraceServingReport report_;
 };
 
 std::vector<std::string> Problems(const Trace& trace, const TraceServingOptions& options) {
   std::vector<std::string> problems = engine::Problems(options.engine);
   if (trace.requests.empty()) problems.push_back("the trace has no requests");
-  if (options.slots == 0) problems.push_back("the pool has no blocks");
+  for (std::string& problem : Problems(options.model, options.slots, options.tiers)) {
+    problems.push_back(std::move(problem));
+  }
   if (!(options.rate > 0 && options.rate <= 1e6)) {
     problems.push_back(fmt::format("a rate of {}: expected more than 0, at most a million", options.rate));
   }
@@ -170,7 +202,7 @@ Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOpti
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<SimServer> server,
-                            SimServer::Make(options.engine, options.model, options.slots));
+                            SimServer::Make(options.engine, options.model, options.slots, options.tiers));
   return Run(trace, options, std::move(server)).Finish();
 }
 

@@ -7,9 +7,9 @@
 // Cost:      that of the engine's steps; memory linear in the blocks that the engine knows, in the requests that run or
 //            wait, and in the samples.
 //
-// The text of a block is a function of its id, so that equal ids are equal text. What the engine generates is not what
-// a later request of the trace says: answers come back as blocks that nobody computed, unless a request before had
-// them in its prompt.
+// Where a trace tells the text of a request (trace_text.h), its prompt and answer are that. Else the text of a block is
+// a function of its id, so that equal ids are equal text, and answers are not what a later request of the trace says:
+// they come back as blocks that nobody computed, unless a request before had them in its prompt.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "engine/engine.h"
 #include "exec/sim/sim_executor.h"
+#include "sim/sim_server.h"
 #include "sim/trace.h"
 
 namespace cachalot::sim {
@@ -32,7 +33,9 @@ struct ReplayedRequest {
   Nanos first_token{0};
   Nanos finish{0};
   uint64_t prompt_tokens = 0;
-  uint64_t cached_tokens = 0;
+  uint64_t cached_tokens = 0;  // of the prompt: not computed
+  uint64_t host_tokens = 0;    // of them: that came from host memory when it was asked for
+  uint64_t disk_tokens = 0;
   uint64_t output_tokens = 0;
   std::string refusal;  // why it was not served; empty: it was
 };
@@ -48,13 +51,20 @@ struct ServingSample {
   uint64_t prompt_tokens_computed = 0;
   uint64_t tokens_generated = 0;
   double refault_share = 0;
-  double pressure = 0;  // share of the last 10 s in which some waited for KV
+  double pressure = 0;       // share of the last 10 s in which some waited for KV
+  double waste = 0;          // share of the pool's bytes in use that hold no token
+  uint64_t host_blocks = 0;  // there
+  uint64_t disk_blocks = 0;
+  // Since the beginning.
+  TimeSpent spent;
+  BytesMoved moved;
 };
 
 struct TraceServingOptions {
   engine::EngineOptions engine;
   exec::SimOptions model;
   uint32_t slots = 4096;
+  SimTierOptions tiers;
   uint32_t max_tokens = 0;  // that each request asks for; 0: as many as its answer has
   double rate = 1;          // requests come so much faster than the trace says
   Nanos sample_every{0};    // 0: no samples
@@ -71,8 +81,13 @@ struct TraceServingReport {
   Histogram ttft, itl, e2e;
   uint64_t prompt_tokens = 0;  // of those served
   uint64_t cached_tokens = 0;
+  uint64_t host_tokens = 0;
+  uint64_t disk_tokens = 0;
   uint64_t output_tokens = 0;
+  TimeSpent time;  // adds up to `duration`
+  BytesMoved moved;
   double mean_in_use = 0;  // share of the pool, over time
+  double mean_waste = 0;   // share of the bytes in use that hold no token, over time
   std::vector<ServingSample> samples;
   engine::EngineStats last;
 };

@@ -45,7 +45,7 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   const bool ours = reader.Bytes<kMagic.size()>() == kMagic;
   const uint32_t version = reader.U32();
   if (ours && reader.ok() && version != kVersion) {
-    return Invalid(fmt::format("format version {} of a saved session, expected {}", version, kVersion));
+    return Corrupt(fmt::format("format version {} of a saved session, expected {}", version, kVersion));
   }
   header.slot_bytes = reader.U64();
   header.block_tokens = reader.U32();

@@ -69,7 +69,7 @@ class ArchiveWriter {
 
 class ArchiveReader {
  public:
-  // kInvalid when there is no such file, kCorrupt when it is not what this server wrote.
+  // kInvalid when there is no such file, and only then; kCorrupt when it is not what this server wrote.
   static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& name,
                                     const MacKey& key);
 

@@ -17,7 +17,7 @@ constexpr uint64_t kRecordMagic = 0x31434552'4c414343;   // "CCALREC1"
 constexpr uint64_t kTrailerMagic = 0x31444e45'4c414343;  // "CCALEND1"
 
 constexpr uint64_t kSegmentHeaderBytes = 8 + 4 + 16 + 8 + 8;  // and its CRC
-constexpr uint64_t kRecordFixedBytes = 8 + 4 + 4 + 4 + 16 + 8 + 32 + 32 + 8 + 8;
+constexpr uint64_t kRecordFixedBytes = 8 + 4 + 4 + 4 + 16 + 8 + 32 + 32 + 8 + 8 + 8;
 constexpr uint64_t kRecordBlockBytes = 32 + 5 * 4;
 constexpr uint64_t kTrailerBytes = 8 + 4 + 4 + 16 + 8 + 8 + 4 + 4;
 
@@ -112,6 +112,7 @@ std::vector<std::byte> EncodeRecordHeader(const RecordHeader& record) {
   w.Bytes(record.parent);
   w.U64(record.first_position);
   w.U64(static_cast<uint64_t>(record.written_unix_seconds));
+  w.U64(static_cast<uint64_t>(record.expires_unix_seconds));
   for (const RecordBlock& block : record.blocks) {
     w.Bytes(block.key);
     w.U32(block.tokens);
@@ -148,6 +149,7 @@ Result<RecordHeader> DecodeRecordHeader(std::span<const std::byte> bytes) {
   record.parent = in.Bytes<32>();
   record.first_position = in.U64();
   record.written_unix_seconds = static_cast<int64_t>(in.U64());
+  record.expires_unix_seconds = static_cast<int64_t>(in.U64());
   record.blocks.resize(blocks);
   for (RecordBlock& block : record.blocks) {
     block.key = in.Bytes<32>();

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,10 +22,11 @@
 namespace cachalot::tier {
 
 inline constexpr uint64_t kDiskPage = 4096;
-inline constexpr uint32_t kDiskFormatVersion = 2;
+inline constexpr uint32_t kDiskFormatVersion = 3;
 inline constexpr uint32_t kMaxRecordBlocks = 1024;
 inline constexpr uint32_t kMaxRecordTokens = 65536;
 inline constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 32;
+inline constexpr int64_t kNeverExpires = std::numeric_limits<int64_t>::max();
 
 constexpr uint64_t ToPages(uint64_t bytes) { return (bytes + kDiskPage - 1) / kDiskPage * kDiskPage; }
 
@@ -55,6 +57,7 @@ struct RecordHeader {
   Digest parent{};
   uint64_t first_position = 0;
   int64_t written_unix_seconds = 0;
+  int64_t expires_unix_seconds = kNeverExpires;  // from then on nothing of it is found
   std::vector<RecordBlock> blocks;
   std::vector<TokenId> tokens;  // of all blocks
   bool operator==(const RecordHeader&) const = default;
@@ -95,6 +98,7 @@ struct FooterTrailer {
 };
 
 // What a record adds to a footer's body.
+inline uint64_t FooterEntryBytes(const RecordHeader& record) { return 8 + HeaderBytes(record); }
 std::vector<std::byte> EncodeFooterRecord(uint64_t offset, std::span<const std::byte> record_header);
 // Whole pages, for the end of the file.
 std::vector<std::byte> EncodeFooter(const SegmentUuid& uuid, uint64_t body_offset, uint32_t records,

@@ -64,7 +64,7 @@ TEST(DiskFormat, ANewerVersionIsNotOursToJudgeAndAnOlderOneIsGivenUp) {
   page[8] = std::byte{kDiskFormatVersion + 1};
   const Status status = DecodeSegmentHeader(page).status();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_EQ(status.message(), "a segment of version 3; this program reads up to 2");
+  EXPECT_EQ(status.message(), "a segment of version 4; this program reads up to 3");
   page[0] = std::byte{'x'};
   EXPECT_EQ(DecodeSegmentHeader(page).status().message(), "not a segment of Cachalot's disk tier");
 }

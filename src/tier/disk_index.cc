@@ -35,7 +35,11 @@ void DiskIndex::AddRecord(uint64_t segment_id, const FooterRecord& record, bool 
   Segment& segment = segments_[segment_id];
   const auto record_index = static_cast<uint32_t>(segment.records.size());
   segment.records.push_back({record.offset, record.header.sequence, static_cast<uint32_t>(HeaderBytes(record.header)),
-                             static_cast<uint32_t>(segment.blocks.size()), IdentityNumber(record.header.identity)});
+                             static_cast<uint32_t>(segment.blocks.size()), IdentityNumber(record.header.identity),
+                             record.header.expires_unix_seconds});
+  if (record.header.expires_unix_seconds != kNeverExpires) {
+    expiries_.insert({record.header.expires_unix_seconds, segment_id, record_index});
+  }
   uint32_t payload_offset = 0;
   for (const RecordBlock& block : record.header.blocks) {
     const Place place{segment_id, static_cast<uint32_t>(segment.blocks.size())};
@@ -62,8 +66,9 @@ std::optional<FoundBlock> DiskIndex::Find(const Digest& key) const {
   if (found == places_.end()) return std::nullopt;
   const Record& record = RecordOf(found->second);
   const Block& block = segments_.at(found->second.segment).blocks[found->second.block];
-  return FoundBlock{block.facts, PlaceOf(found->second.segment, record), found->second.block - record.first_block,
-                    block.payload_offset, identities_[record.identity]};
+  return FoundBlock{
+      block.facts,          PlaceOf(found->second.segment, record), found->second.block - record.first_block,
+      block.payload_offset, identities_[record.identity],           record.expires_unix_seconds};
 }
 
 void DiskIndex::Drop(Places::iterator found) {
@@ -91,6 +96,28 @@ void DiskIndex::Touch(const Digest& key, uint64_t now) {
   block.last_use = now;
 }
 
+std::optional<int64_t> DiskIndex::NextExpiry() const {
+  const MutexLock lock(mutex_);
+  if (expiries_.empty()) return std::nullopt;
+  return expiries_.begin()->unix_seconds;
+}
+
+std::vector<Digest> DiskIndex::TakeExpired(int64_t unix_seconds) {
+  const MutexLock lock(mutex_);
+  std::vector<Digest> keys;
+  while (!expiries_.empty() && expiries_.begin()->unix_seconds <= unix_seconds) {
+    const Expiry expiry = *expiries_.begin();
+    expiries_.erase(expiries_.begin());
+    const Segment& segment = segments_.at(expiry.segment);
+    for (uint32_t i = segment.records[expiry.record].first_block; i < segment.blocks.size(); ++i) {
+      const Block& block = segment.blocks[i];
+      if (block.record != expiry.record) break;
+      if (block.live) keys.push_back(block.key);
+    }
+  }
+  return keys;
+}
+
 uint64_t DiskIndex::DropBlocks(uint64_t segment_id, const Segment& segment) {
   const uint64_t live = segment.live_blocks;
   for (uint32_t i = 0; i < segment.blocks.size(); ++i) {
@@ -113,6 +140,9 @@ void DiskIndex::ForgetSegment(uint64_t segment_id) {
   const auto segment = segments_.find(segment_id);
   if (segment == segments_.end()) return;
   DropBlocks(segment_id, segment->second);
+  for (uint32_t i = 0; i < segment->second.records.size(); ++i) {
+    expiries_.erase({segment->second.records[i].expires_unix_seconds, segment_id, i});
+  }
   physical_blocks_ -= segment->second.blocks.size();
   segments_.erase(segment);
 }
@@ -186,6 +216,7 @@ uint64_t DiskIndex::MemoryBytes() const {
   constexpr uint64_t kNodeBytes = 32;  // links, hash and the allocator's own, per node
   uint64_t bytes = places_.bucket_count() * sizeof(void*) + identities_.capacity() * sizeof(Digest);
   bytes += places_.size() * (sizeof(Places::value_type) + kNodeBytes);
+  bytes += expiries_.size() * (sizeof(Expiry) + kNodeBytes);
   for (const auto& [id, segment] : segments_) {
     bytes += sizeof(Segment) + 2 * kNodeBytes + segment.records.capacity() * sizeof(Record);
     bytes += segment.blocks.capacity() * sizeof(Block);

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -52,6 +53,7 @@ struct FoundBlock {
   uint32_t index = 0;           // of the block in its record
   uint32_t payload_offset = 0;  // of its stored bytes in the record's
   Digest identity{};
+  int64_t expires_unix_seconds = kNeverExpires;
 };
 
 // Blocks of one record, ascending.
@@ -71,6 +73,11 @@ class DiskIndex {
   void DropBefore(const Digest& key, uint64_t sequence);
   // The block was read.
   void Touch(const Digest& key, uint64_t now);
+
+  // When the first record with an end expires, whether or not a block of it is found.
+  std::optional<int64_t> NextExpiry() const;
+  // Keys of the blocks that are found in records that expire by then; each record is named once.
+  std::vector<Digest> TakeExpired(int64_t unix_seconds);
 
   // All of a segment's blocks; how many were live.
   uint64_t DropSegment(uint64_t segment);
@@ -108,6 +115,13 @@ class DiskIndex {
     uint32_t header_bytes;
     uint32_t first_block;
     uint32_t identity;  // in identities_
+    int64_t expires_unix_seconds;
+  };
+  struct Expiry {
+    int64_t unix_seconds;
+    uint64_t segment;
+    uint32_t record;
+    auto operator<=>(const Expiry&) const = default;
   };
   struct Segment {
     std::vector<Record> records;
@@ -131,6 +145,7 @@ class DiskIndex {
   std::map<uint64_t, Segment> segments_ CACHALOT_GUARDED_BY(mutex_);
   Places places_ CACHALOT_GUARDED_BY(mutex_);  // of live blocks
   std::vector<Digest> identities_ CACHALOT_GUARDED_BY(mutex_);
+  std::set<Expiry> expiries_ CACHALOT_GUARDED_BY(mutex_);  // of records that have an end
   uint64_t live_bytes_ CACHALOT_GUARDED_BY(mutex_) = 0;
   uint64_t physical_blocks_ CACHALOT_GUARDED_BY(mutex_) = 0;
 };

@@ -20,10 +20,8 @@ SegmentReport ReportOf(const LoadedSegment& segment) {
   report.created_unix_seconds = segment.header.created_unix_seconds;
   report.records = segment.records.size();
   report.damaged_records = segment.damaged_records;
-  for (const FooterRecord& record : segment.records) {
-    report.blocks += record.header.blocks.size();
-    report.last_written_unix_seconds = std::max(report.last_written_unix_seconds, record.header.written_unix_seconds);
-  }
+  report.last_written_unix_seconds = segment.records.empty() ? 0 : LastWritten(segment);
+  for (const FooterRecord& record : segment.records) report.blocks += record.header.blocks.size();
   return report;
 }
 
@@ -67,7 +65,8 @@ void CountLive(const DiskIndex& index, FolderReport& report) {
 
 }  // namespace
 
-Result<FolderReport> InspectFolder(FileSystem& files, const std::string& folder, bool check_payloads) {
+Result<FolderReport> InspectFolder(FileSystem& files, const std::string& folder, bool check_payloads,
+                                   int64_t unix_seconds) {
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<std::string> names, files.List(folder));
   const FolderFiles found = SortFiles(names);
   FolderReport report{.foreign_files = found.foreign, .payloads_checked = check_payloads};
@@ -98,6 +97,11 @@ Result<FolderReport> InspectFolder(FileSystem& files, const std::string& folder,
     }
     if (report.deletions_problem.empty()) AddToIndex(segment, deletions, index);
   }
+  int64_t last_written = 0;
+  for (const SegmentReport& segment : report.segments) {
+    last_written = std::max({last_written, segment.last_written_unix_seconds, segment.created_unix_seconds});
+  }
+  for (const Digest& key : index.TakeExpired(ExpiredBy(unix_seconds, last_written))) index.Drop(key);
   CountLive(index, report);
   return report;
 }

@@ -49,7 +49,8 @@ struct FolderReport {
   bool payloads_checked = false;
 };
 
-// kUnavailable when the folder cannot be listed.
-Result<FolderReport> InspectFolder(FileSystem& files, const std::string& folder, bool check_payloads);
+// As of `unix_seconds`. kUnavailable when the folder cannot be listed.
+Result<FolderReport> InspectFolder(FileSystem& files, const std::string& folder, bool check_payloads,
+                                   int64_t unix_seconds);
 
 }  // namespace cachalot::tier

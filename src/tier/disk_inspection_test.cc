@@ -23,7 +23,7 @@ struct InspectionRig : DiskRig {
     files->SetContents("/disk/notes.txt", {});
   }
   FolderReport Inspect(bool check_payloads) {
-    const Result<FolderReport> report = InspectFolder(*files, kTestFolder, check_payloads);
+    const Result<FolderReport> report = InspectFolder(*files, kTestFolder, check_payloads, clock.UnixSeconds());
     EXPECT_TRUE(report.ok());
     return *report;
   }
@@ -70,7 +70,7 @@ TEST(DiskInspection, CountsDamage) {
   report = rig.Inspect(false);
   EXPECT_EQ(report.deletions_problem, "cachalot.deletions is missing");
   EXPECT_TRUE(report.identities.empty());
-  EXPECT_EQ(InspectFolder(*rig.files, "/nowhere", false).status().code(), Code::kUnavailable);
+  EXPECT_EQ(InspectFolder(*rig.files, "/nowhere", false, 0).status().code(), Code::kUnavailable);
 }
 
 TEST(DiskInspection, ChangesNothing) {

@@ -166,6 +166,18 @@ LoadedSegment LoadSegment(FileSystem& files, const std::string& folder, const st
   return segment;
 }
 
+int64_t ExpiredBy(int64_t now, int64_t last_written) {
+  constexpr int64_t kSlackSeconds = 60;  // that clocks are corrected by
+  if (now < last_written - kSlackSeconds) return kNeverExpires;
+  return std::max(now, last_written);
+}
+
+int64_t LastWritten(const LoadedSegment& segment) {
+  int64_t last = segment.header.created_unix_seconds;
+  for (const FooterRecord& record : segment.records) last = std::max(last, record.header.written_unix_seconds);
+  return last;
+}
+
 Result<std::vector<bool>> CheckPayload(const File& file, const FooterRecord& record) {
   std::vector<bool> intact;
   uint64_t offset = record.offset + ToPages(HeaderBytes(record.header));

@@ -55,6 +55,13 @@ struct LoadedSegment {
 
 LoadedSegment LoadSegment(FileSystem& files, const std::string& folder, const std::string& name);
 
+// What ends by this moment has had its time, when a folder that was written to last at `last_written` is opened at
+// `now`, both in Unix seconds: all that ends at all where the clock was set back, since nobody knows how long ago that
+// was.
+int64_t ExpiredBy(int64_t now, int64_t last_written);
+// The latest of its records, or its making.
+int64_t LastWritten(const LoadedSegment& segment);
+
 // Whether each block's bytes agree with its checksum; kCorrupt when the file is too short.
 Result<std::vector<bool>> CheckPayload(const File& file, const FooterRecord& record);
 

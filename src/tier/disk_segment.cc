@@ -24,7 +24,7 @@ Result<uint64_t> WriteFooterBytes(File& file, uint64_t data_bytes, std::span<con
 }  // namespace
 
 uint64_t SegmentBytesFor(const RecordHeader& record) {
-  return kDiskPage + RecordBytes(record) + FooterBytes(8 + HeaderBytes(record));
+  return kDiskPage + RecordBytes(record) + FooterBytes(FooterEntryBytes(record));
 }
 
 Result<uint64_t> WriteFooter(File& file, const SegmentUuid& uuid, uint64_t data_bytes,
@@ -49,7 +49,7 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::Create(FileSystem& files, 
 }
 
 bool SegmentWriter::Fits(const RecordHeader& record) const {
-  const uint64_t footer = FooterBytes(footer_body_.size() + 8 + HeaderBytes(record));
+  const uint64_t footer = FooterBytes(footer_body_.size() + FooterEntryBytes(record));
   return end_ + RecordBytes(record) + footer <= bytes_;
 }
 

@@ -5,36 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/units.h"
+#include "tier/run_records.h"
 
 namespace cachalot::tier {
 namespace {
-
-// Where a run stands while it is cut into records.
-struct Cut {
-  size_t block = 0;
-  size_t token = 0;
-  uint64_t byte = 0;
-};
-
-// The next record of the run: one block, and more while they fit.
-RecordHeader NextRecord(const KvRun& run, const Cut& cut, uint64_t slot_bytes, uint64_t record_bytes) {
-  RecordHeader record;
-  record.identity = run.identity;
-  record.parent = cut.block == 0 ? run.parent : run.blocks[cut.block - 1].key;
-  record.first_position = run.first_position + cut.token;
-  uint64_t bytes = 0, tokens = 0;
-  for (const KvRunBlock& block : std::span(run.blocks).subspan(cut.block)) {
-    bytes += BlockBytes(block, slot_bytes);
-    tokens += block.tokens;
-    const bool full = bytes > record_bytes || tokens > kMaxRecordTokens || record.blocks.size() == kMaxRecordBlocks;
-    if (full && !record.blocks.empty()) break;
-    const auto block_bytes = static_cast<uint32_t>(BlockBytes(block, slot_bytes));
-    record.blocks.push_back({block.key, block.tokens, block.groups, block_bytes, block_bytes, 0});
-    record.tokens.resize(tokens);
-  }
-  std::copy_n(run.tokens.begin() + static_cast<ptrdiff_t>(cut.token), record.tokens.size(), record.tokens.begin());
-  return record;
-}
 
 bool SameRecordNext(const FoundBlock& first, const FoundBlock& other, size_t distance) {
   return other.record == first.record && other.index == first.index + distance;
@@ -60,6 +34,7 @@ Status DiskTier::Put(const KvRun& run, std::span<const std::byte> bytes) {
         fmt::format("a block of {} does not fit a segment of {}: the disk tier needs a larger size or segments",
                     FormatBytes(alone.blocks[0].bytes), FormatBytes(segment_bytes_)));
   }
+  if (run.deadline <= clock_.Now()) return OkStatus();
   if (!health_.MayWrite(clock_.Now())) {
     ++stats_.refused_puts;
     return health();
@@ -69,10 +44,10 @@ Status DiskTier::Put(const KvRun& run, std::span<const std::byte> bytes) {
 
 Status DiskTier::AppendRun(const KvRun& run, std::span<const std::byte> bytes, uint64_t slot_bytes) {
   const uint64_t record_bytes = std::min(options_.record_bytes, segment_bytes_ / 2);
-  for (Cut cut; cut.block < run.blocks.size();) {
-    RecordHeader record = NextRecord(run, cut, slot_bytes, record_bytes);
-    const std::span<const std::byte> raw = bytes.subspan(cut.byte, PayloadBytes(record));
-    cut = {cut.block + record.blocks.size(), cut.token + record.tokens.size(), cut.byte + raw.size()};
+  for (RecordHeader& record : RecordsOf(run, slot_bytes, record_bytes)) {
+    if (run.deadline != Nanos::max()) record.expires_unix_seconds = SecondsAt(run.deadline);
+    const std::span<const std::byte> raw = bytes.first(PayloadBytes(record));
+    bytes = bytes.subspan(raw.size());
     CACHALOT_ASSIGN_OR_RETURN(const std::span<const std::byte> payload, Packed(record, raw));
     CACHALOT_RETURN_IF_ERROR(OpenSegmentFor(record));
     CACHALOT_RETURN_IF_ERROR(AppendRecord(std::move(record), payload));
@@ -84,14 +59,37 @@ Status DiskTier::AppendRun(const KvRun& run, std::span<const std::byte> bytes, u
   return OkStatus();
 }
 
+int64_t DiskTier::SecondsAt(Nanos moment) const {
+  return opened_unix_seconds_ + std::chrono::floor<std::chrono::seconds>(moment - opened_at_).count();
+}
+
+Nanos DiskTier::MomentOf(int64_t unix_seconds) const {
+  constexpr int64_t kCentury = int64_t{100} * 365 * 24 * 3600;
+  if (unix_seconds == kNeverExpires) return Nanos::max();
+  return opened_at_ + std::chrono::seconds(std::clamp<int64_t>(unix_seconds, opened_unix_seconds_ - kCentury,
+                                                               opened_unix_seconds_ + kCentury) -
+                                           opened_unix_seconds_);
+}
+
+std::optional<FoundBlock> DiskTier::FindNow(const Digest& key) const {
+  std::optional<FoundBlock> found = index_.Find(key);
+  const bool ended = found && found->expires_unix_seconds != kNeverExpires && found->expires_unix_seconds <= Seconds();
+  return ended ? std::nullopt : found;
+}
+
+Nanos DiskTier::DeadlineOf(const Digest& key) const {
+  const std::optional<FoundBlock> found = FindNow(key);
+  return found ? MomentOf(found->expires_unix_seconds) : Nanos::max();
+}
+
 std::optional<DiskBlock> DiskTier::Find(const Digest& key) const {
-  const std::optional<FoundBlock> found = index_.Find(key);
+  const std::optional<FoundBlock> found = FindNow(key);
   if (!found) return std::nullopt;
   return found->block;
 }
 
 std::optional<DiskBlock> DiskTier::Find(const Digest& identity, const Digest& key) const {
-  const std::optional<FoundBlock> found = index_.Find(key);
+  const std::optional<FoundBlock> found = FindNow(key);
   if (!found || found->identity != identity) return std::nullopt;
   return found->block;
 }
@@ -111,7 +109,7 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
   std::vector<ReadOutcome> outcomes(run.blocks.size(), ReadOutcome::kMissing);
   const auto find = [&](size_t i) -> std::optional<FoundBlock> {
     const KvRunBlock& wanted = run.blocks[i];
-    const std::optional<FoundBlock> found = index_.Find(wanted.key);
+    const std::optional<FoundBlock> found = FindNow(wanted.key);
     const bool as_wanted = found && found->block.tokens == wanted.tokens && found->block.groups == wanted.groups &&
                            found->block.bytes == BlockBytes(wanted, slot_bytes);
     return as_wanted ? found : std::nullopt;
@@ -192,6 +190,13 @@ Status DiskTier::Erase(std::span<const Digest> keys) {
 Status DiskTier::Clear() {
   if (open_ != nullptr) AbandonOpen();
   return Written(RemoveAll());
+}
+
+Status DiskTier::EraseExpired() { return Erase(index_.TakeExpired(Seconds())); }
+
+std::optional<Nanos> DiskTier::NextExpiry() const {
+  const std::optional<int64_t> next = index_.NextExpiry();
+  return next ? std::optional(MomentOf(*next)) : std::nullopt;
 }
 
 Status DiskTier::Flush() {

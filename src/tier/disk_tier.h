@@ -36,6 +36,7 @@
 #include "tier/disk_recovery.h"
 #include "tier/disk_segment.h"
 #include "tier/kv_run.h"
+#include "tier/run_store.h"
 #include "tier/segment_files.h"
 #include "tier/write_health.h"
 
@@ -56,87 +57,71 @@ struct DiskTierOptions {
   std::function<uint64_t()> entropy = SystemEntropy;  // for uuids
 };
 
-struct DiskReads {
-  std::array<uint64_t, kReadOutcomes> blocks{};  // by ReadOutcome
-  uint64_t bytes = 0;                            // unpacked
-};
-
-struct DiskTierStats {
-  uint64_t segments = 0;
-  uint64_t occupied_bytes = 0;  // without deletion log
-  uint64_t foreign_files = 0;   // left alone
-  uint64_t foreign_bytes = 0;
-  uint64_t live_blocks = 0;
-  uint64_t live_bytes = 0;
-  uint64_t index_bytes = 0;  // of memory
-  uint64_t deletions = 0;    // remembered
-  // Since it was opened:
-  uint64_t recovered_sealed = 0;
-  uint64_t recovered_scanned = 0;
-  uint64_t discarded_segments = 0;  // damaged or unreadable, or of a folder whose deletions are not known
-  uint64_t damaged_records = 0;     // skipped while scanning
-  uint64_t put_records = 0;
-  uint64_t put_bytes = 0;
-  uint64_t refused_puts = 0;
-  uint64_t failed_writes = 0;
-  uint64_t reclaimed_segments = 0;
-  uint64_t reclaimed_blocks = 0;  // that were live
-  uint64_t kept_blocks = 0;       // of reclaimed segments, appended again
-  uint64_t abandoned_blocks = 0;  // written, then lost because syncing failed
-  uint64_t raw_bytes = 0;         // of what was put, before it was packed
-  DiskReads reads;
-};
-
 // How the limit is divided: room for the deletion log, twice while it is written anew, and for segments.
 uint64_t DeletionLogRoom(const DiskTierOptions& options);
 uint64_t SegmentRoom(const DiskTierOptions& options);
+// Of one of them.
+uint64_t SegmentBytes(const DiskTierOptions& options);
 
-class DiskTier {
+class DiskTier final : public RunStore {
  public:
   // Finds what the folder holds; makes it if needed. kInvalid for options that cannot work and for a folder of a newer
   // version, kUnavailable when another process holds the folder or the disk fails.
   static Result<std::unique_ptr<DiskTier>> Open(FileSystem& files, const Clock& clock, DiskTierOptions options);
-  ~DiskTier();
+  ~DiskTier() override;
 
   // Appends the run; its keys are then found here, and older copies are not. `bytes`: equal slots, as in kv_run.h.
   // kInvalid for a run that is not one, or with a block too large for a segment; kOverloaded when there is no room;
   // kUnavailable while writing fails. What was appended before a failure stays.
-  Status Put(const KvRun& run, std::span<const std::byte> bytes);
+  Status Put(const KvRun& run, std::span<const std::byte> bytes) override;
 
   std::optional<DiskBlock> Find(const Digest& key) const;
   // The same if it was computed with `identity`.
-  std::optional<DiskBlock> Find(const Digest& identity, const Digest& key) const;
+  std::optional<DiskBlock> Find(const Digest& identity, const Digest& key) const override;
+  // When it ends, by the clock; Nanos::max(): never, or it is not there.
+  Nanos DeadlineOf(const Digest& key) const override;
   // Leading blocks of a chain that are there, computed with `identity`.
-  std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const;
+  std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const override;
   // Reads the blocks of `run` into `into`, which has their size, as in kv_run.h; each block's bytes are to be used only
   // if its outcome is kRead. Any other but kMissing drops the block. Faster when `into` begins on a page. kInvalid for
   // a run that is not one; the parent is not looked at.
-  Result<std::vector<ReadOutcome>> Read(const KvRun& run, std::span<std::byte> into);
+  Result<std::vector<ReadOutcome>> Read(const KvRun& run, std::span<std::byte> into) override;
 
   // Never found again once this returns OK, also after a crash; after a failure not found either, until a crash. The
   // bytes leave the disk with their segment.
-  Status Erase(std::span<const Digest> keys);
+  Status Erase(std::span<const Digest> keys) override;
   // All segments are removed.
-  Status Clear();
+  Status Clear() override;
+  // What has had its time is not found in any case; this erases it, so that no clock brings it back.
+  Status EraseExpired() override;
+  // When that has something to do next; nothing: never, as things are.
+  std::optional<Nanos> NextExpiry() const override;
 
   // What was put and is still found survives a crash. After a failure some of it may be gone.
-  Status Flush();
+  Status Flush() override;
   // Flush, and the next Open has nothing to scan.
-  Status Seal();
+  Status Seal() override;
 
   // OK, or why Put refuses for the time being.
-  Status health() const { return health_.health(); }
-  DiskTierStats stats() const;
-  DiskReads reads() const;
+  Status health() const override { return health_.health(); }
+  DiskTierStats stats() const override;
+  DiskReads reads() const override;
 
  private:
   DiskTier(FileSystem& files, const Clock& clock, DiskTierOptions options, LoadedDeletions deletions);
 
   Status Recover(const FolderFiles& found, bool deletions_known);
   Status RecoverSegment(const std::string& name, bool deletions_known);
+  Status EraseExpiredSinceLastTime();
   Status SealRecovered(LoadedSegment& segment);
   void NoteForeign(const std::string& name);
 
+  // Unix seconds, once it is open: as the clock said then, and steadily on. No jump of the wall clock is seen.
+  int64_t Seconds() const { return SecondsAt(clock_.Now()); }
+  int64_t SecondsAt(Nanos moment) const;
+  Nanos MomentOf(int64_t unix_seconds) const;
+  // As long as it has not ended.
+  std::optional<FoundBlock> FindNow(const Digest& key) const;
   uint64_t NextSequence() { return (uint64_t{opening_} << 32) | ++sequence_; }
   Status Written(Status outcome);
   Status AppendRun(const KvRun& run, std::span<const std::byte> bytes, uint64_t slot_bytes);
@@ -192,6 +177,9 @@ class DiskTier {
   std::unique_ptr<SegmentWriter> open_;
   bool room_prepared_ = false;  // for the segment after open_
   uint32_t sequence_ = 0;
+  int64_t last_written_ = 0;  // of all that Open found, in Unix seconds
+  Nanos opened_at_{0};
+  int64_t opened_unix_seconds_ = 0;
   std::atomic<uint64_t> appended_bytes_{0};  // the time by which use is measured
   DiskTierStats stats_;                      // counts only
   mutable Mutex reading_;

@@ -13,11 +13,6 @@ namespace {
 constexpr uint64_t kMinLimitBytes = uint64_t{1} << 20;
 constexpr uint64_t kSegmentsAtLeast = 8;
 
-uint64_t SegmentBytes(const DiskTierOptions& options) {
-  const uint64_t share = SegmentRoom(options) / kSegmentsAtLeast / kDiskPage * kDiskPage;
-  return std::min({ToPages(options.segment_bytes), share, kMaxSegmentBytes});
-}
-
 Status Check(const DiskTierOptions& options) {
   if (options.limit_bytes < kMinLimitBytes) {
     return Invalid(fmt::format("disk tier of {}: expected at least {}", FormatBytes(options.limit_bytes),
@@ -48,6 +43,11 @@ uint64_t DeletionLogRoom(const DiskTierOptions& options) {
 uint64_t SegmentRoom(const DiskTierOptions& options) {
   const uint64_t reserved = 2 * DeletionLogRoom(options) + options.limit_bytes / 128;
   return options.limit_bytes - std::min(options.limit_bytes, reserved);
+}
+
+uint64_t SegmentBytes(const DiskTierOptions& options) {
+  const uint64_t share = SegmentRoom(options) / kSegmentsAtLeast / kDiskPage * kDiskPage;
+  return std::min({ToPages(options.segment_bytes), share, kMaxSegmentBytes});
 }
 
 DiskTier::DiskTier(FileSystem& files, const Clock& clock, DiskTierOptions options, LoadedDeletions deletions)
@@ -102,9 +102,17 @@ Status DiskTier::Recover(const FolderFiles& found, bool deletions_known) {
   CACHALOT_RETURN_IF_ERROR(SyncNames());
   PruneDeletions();
   CACHALOT_RETURN_IF_ERROR(StoreDeletions());
+  CACHALOT_RETURN_IF_ERROR(EraseExpiredSinceLastTime());
   // The limit may be lower than last time. Where other files leave no room, Put says so.
   const Status room = MakeRoom(0, 0);
   return room.code() == Code::kOverloaded ? OkStatus() : room;
+}
+
+Status DiskTier::EraseExpiredSinceLastTime() {
+  const int64_t now = clock_.UnixSeconds();
+  opened_at_ = clock_.Now();
+  opened_unix_seconds_ = std::max(now, last_written_);
+  return Erase(index_.TakeExpired(ExpiredBy(now, last_written_)));
 }
 
 void DiskTier::NoteForeign(const std::string& name) {
@@ -121,6 +129,7 @@ Status DiskTier::RecoverSegment(const std::string& name, bool deletions_known) {
     return OkStatus();
   }
   stats_.damaged_records += segment.damaged_records;
+  last_written_ = std::max(last_written_, LastWritten(segment));
   const bool usable = segment.why.ok() && deletions_known;
   if (!usable || segment.records.empty() || !SealRecovered(segment).ok()) {
     // Nothing is kept of which nobody knows what it holds: it could come back once it is readable.

@@ -46,7 +46,7 @@ Status DiskTier::AppendRecord(RecordHeader record, std::span<const std::byte> pa
   CACHALOT_DCHECK(open_ != nullptr && open_->Fits(record));
   record.uuid = open_->header().uuid;
   record.sequence = NextSequence();
-  record.written_unix_seconds = clock_.UnixSeconds();
+  record.written_unix_seconds = Seconds();
   const Result<uint64_t> offset = open_->Append(record, payload);
   const uint64_t bytes = RecordBytes(record);
   // Even if it failed it may be there after a crash: a deletion of its keys has to be remembered.
@@ -75,7 +75,7 @@ Status DiskTier::CreateSegment(uint64_t least_bytes) {
   }
   // What was removed must not come back beside the new one.
   CACHALOT_RETURN_IF_ERROR(SyncNames());
-  const SegmentHeader header{DrawUuid(options_.entropy), NextSequence(), clock_.UnixSeconds()};
+  const SegmentHeader header{DrawUuid(options_.entropy), NextSequence(), Seconds()};
   const std::string name = SegmentName(header.first_sequence, /*sealed=*/false);
   Result<std::unique_ptr<SegmentWriter>> created = SegmentWriter::Create(files_, segments_.PathOf(name), header, bytes);
   segments_.NoteNameChange();
@@ -193,9 +193,10 @@ void DiskTier::KeepReadBlocks(uint64_t segment, uint64_t& kept_bytes) {
 
 uint64_t DiskTier::KeepBlocks(const File& file, PartOfRecord part, const RecordHeader& record, uint32_t blocks,
                               uint64_t kept_bytes) {
-  if (part.first_block + blocks > record.blocks.size()) return 0;
+  if (part.first_block + blocks > record.blocks.size() || record.expires_unix_seconds <= Seconds()) return 0;
   RecordHeader copy;
   copy.identity = record.identity;
+  copy.expires_unix_seconds = record.expires_unix_seconds;
   copy.parent = part.first_block == 0 ? record.parent : record.blocks[part.first_block - 1].key;
   size_t token = 0, tokens = 0;
   for (const RecordBlock& block : std::span(record.blocks).first(part.first_block)) {

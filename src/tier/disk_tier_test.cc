@@ -489,7 +489,7 @@ TEST(DiskTier, AFolderOfANewerVersionIsRefused) {
   rig.files->SetContents(path, bytes);
   const Status status = rig.Open();
   EXPECT_EQ(status.code(), Code::kInvalid);
-  EXPECT_NE(status.message().find("it is of version 3; this program reads up to 2"), std::string::npos)
+  EXPECT_NE(status.message().find("it is of version 4; this program reads up to 3"), std::string::npos)
       << status.message();
 }
 

@@ -105,7 +105,7 @@ std::vector<HostVictim> HostTier::MakeRoom(uint32_t wanted) {
   return victims;
 }
 
-Result<HostReservation> HostTier::Reserve(std::span<const HostKey> keys) {
+Result<HostReservation> HostTier::Reserve(std::span<const HostKey> keys, Nanos deadline) {
   if (keys.size() > free_cells()) {
     return Overloaded(fmt::format("host tier: needed {} cells, free {}", keys.size(), free_cells()));
   }
@@ -117,6 +117,7 @@ Result<HostReservation> HostTier::Reserve(std::span<const HostKey> keys) {
     free_.Erase(cell);
     reserved_.PushBack(cell);
     At(cell).key = key;
+    At(cell).deadline = deadline == Nanos::max() ? deadline : std::chrono::floor<std::chrono::seconds>(deadline);
     SetState(cell, State::kReserved);
     cells.push_back(cell);
   }
@@ -139,6 +140,29 @@ uint32_t HostTier::GroupsOf(const Digest& key) const {
     if (Lookup({key, group})) groups |= 1u << group;
   }
   return groups;
+}
+
+Nanos HostTier::DeadlineOf(const Digest& key) const {
+  Nanos first = Nanos::max();
+  for (uint32_t group = 0; group < groups_; ++group) {
+    if (const auto cell = Lookup({key, group})) first = std::min(first, cells_[cell->value].deadline);
+  }
+  return first;
+}
+
+void HostTier::EraseExpired(Nanos now) {
+  if (now < next_expiry_) return;
+  next_expiry_ = Nanos::max();
+  for (uint32_t i = 0; i < cells(); ++i) {
+    const CellId cell(i);
+    if (At(cell).state != State::kCached) continue;
+    if (At(cell).deadline > now) {
+      next_expiry_ = std::min(next_expiry_, At(cell).deadline);
+    } else {
+      eviction_->Remove(cell);
+      Unlist(cell);
+    }
+  }
 }
 
 void HostTier::Erase(const HostKey& key) {
@@ -212,6 +236,7 @@ void HostTier::Commit(CellId cell) {
   if (At(cell).state == State::kRevoked || Lookup(At(cell).key)) return GiveBack(cell);
   reserved_.Erase(cell);
   SetState(cell, State::kCached);
+  next_expiry_ = std::min(next_expiry_, At(cell).deadline);
   ++totals_.committed;
   table_.Insert(HashOf(At(cell).key), cell);
   eviction_->Insert(cell, NameOf(At(cell).key));

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "tier/cell_eviction.h"
@@ -141,12 +142,20 @@ class HostTier {
   // Evicts until `wanted` cells are free or will be once the victims are dropped, which is up to the caller; fewer
   // where others are pinned or being written.
   std::vector<HostVictim> MakeRoom(uint32_t wanted);
-  // One cell per key, all or none: kOverloaded, with needed and free, while too few are free.
-  Result<HostReservation> Reserve(std::span<const HostKey> keys);
+  // One cell per key, all or none: kOverloaded, with needed and free, while too few are free. What is written there
+  // stays until the deadline at most, to the second before.
+  Result<HostReservation> Reserve(std::span<const HostKey> keys, Nanos deadline = Nanos::max());
   // Bit g: group g of the block is there. Nobody counts it as a use.
   uint32_t GroupsOf(const Digest& key) const;
   // An empty optional is a miss.
   std::optional<HostPin> Find(const HostKey& key, HostUse use);
+
+  // Nanos::max(): it has none, or is not there; the first of its groups' otherwise.
+  Nanos DeadlineOf(const Digest& key) const;
+  // What has had its time. O(cells), where there is any: no more often than once a second.
+  void EraseExpired(Nanos now);
+  // When that has something to do next; Nanos::max(): never, as things are.
+  Nanos NextExpiry() const { return next_expiry_; }
 
   // All groups of the block; returns how many were found.
   uint32_t Erase(const Digest& key);
@@ -169,6 +178,7 @@ class HostTier {
     HostKey key;
     uint32_t pins = 0;
     State state = State::kFree;
+    Nanos deadline = Nanos::max();
   };
 
   static uint64_t MetadataBytes(uint32_t cells, const HostTierOptions& options);
@@ -201,6 +211,7 @@ class HostTier {
   std::unique_ptr<CellEviction> eviction_;
   std::array<uint32_t, kStates> counts_{};
   HostCounts totals_;
+  Nanos next_expiry_ = Nanos::max();  // no cached cell has one before
 };
 
 }  // namespace cachalot::tier

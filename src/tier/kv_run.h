@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/status.h"
@@ -33,6 +34,7 @@ struct KvRun {
   uint64_t first_position = 0;
   std::vector<KvRunBlock> blocks;
   std::vector<TokenId> tokens;
+  Nanos deadline = Nanos::max();  // by the tier's clock: from then on it is not found
 };
 
 // Bytes of one slot when the whole run has `run_bytes`. kInvalid when it is no run of so many bytes: without blocks,

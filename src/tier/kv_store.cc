@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
 #include "cost/tier_rates.h"
 
 namespace cachalot::tier {
@@ -15,12 +16,41 @@ constexpr Nanos kPatience = std::chrono::seconds(10);  // with a Clear
 
 }  // namespace
 
+// Lets whoever reads wait until that many bytes are due, all readers together.
+class KvStore::ReadPace {
+ public:
+  // 0: at once.
+  ReadPace(Clock& clock, uint64_t bytes_per_second) : clock_(clock), bytes_per_second_(bytes_per_second) {}
+
+  void Await(uint64_t bytes, const std::atomic<bool>& stop) {
+    if (bytes_per_second_ == 0) return;
+    constexpr Nanos kLook = std::chrono::milliseconds(20);  // for a stop
+    const Nanos end = EndOf(bytes);
+    while (!stop && clock_.Now() < end) clock_.SleepUntil(std::min(end, clock_.Now() + kLook));
+  }
+
+ private:
+  Nanos EndOf(uint64_t bytes) {
+    const double seconds = static_cast<double>(bytes) / static_cast<double>(bytes_per_second_);
+    MutexLock lock(mutex_);
+    free_at_ = std::max(free_at_, clock_.Now()) + Nanos(static_cast<Nanos::rep>(seconds * 1e9));
+    return free_at_;
+  }
+
+  Clock& clock_;
+  const uint64_t bytes_per_second_;
+  Mutex mutex_;
+  Nanos free_at_ CACHALOT_GUARDED_BY(mutex_){0};
+};
+
 // Reads all of a run, or says why not. Several run at once.
 class KvStore::LoadJob final : public TransferJob {
  public:
-  LoadJob(DiskTier& disk, KvRun run, uint64_t bytes) : disk_(disk), run_(std::move(run)), bytes_(bytes) {}
+  LoadJob(RunStore& disk, ReadPace& pace, KvRun run, uint64_t bytes)
+      : disk_(disk), pace_(pace), run_(std::move(run)), bytes_(bytes) {}
 
   Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) override {
+    pace_.Await(bytes_, stop);
     if (stop) return Unavailable("nobody waits for it");
     CACHALOT_ASSIGN_OR_RETURN(const std::vector<ReadOutcome> outcomes, disk_.Read(run_, staging.first(bytes_)));
     for (const ReadOutcome outcome : outcomes) {
@@ -30,7 +60,8 @@ class KvStore::LoadJob final : public TransferJob {
   }
 
  private:
-  DiskTier& disk_;
+  RunStore& disk_;
+  ReadPace& pace_;
   const KvRun run_;
   const uint64_t bytes_;
 };
@@ -38,8 +69,8 @@ class KvStore::LoadJob final : public TransferJob {
 // Changes the disk tier, and brings along how that stood afterwards. Only one runs at a time.
 class KvStore::ChangeJob final : public TransferJob {
  public:
-  using Change = std::function<Status(DiskTier&, std::span<const std::byte>)>;
-  ChangeJob(DiskTier& disk, Change change) : disk_(disk), change_(std::move(change)) {}
+  using Change = std::function<Status(RunStore&, std::span<const std::byte>)>;
+  ChangeJob(RunStore& disk, Change change) : disk_(disk), change_(std::move(change)) {}
 
   Status Run(std::span<std::byte> staging, const std::atomic<bool>& stop) override {
     if (stop) return Unavailable("nobody waits for it");
@@ -55,15 +86,16 @@ class KvStore::ChangeJob final : public TransferJob {
   }
 
  private:
-  DiskTier& disk_;
+  RunStore& disk_;
   const Change change_;
   DiskTierStats disk_stats_;
   Status health_;
 };
 
-KvStore::KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
+KvStore::KvStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
                  const TierRateTable& measured)
     : disk_(std::move(disk)),
+      pace_(std::make_unique<ReadPace>(clock, 0)),
       transfers_(std::move(transfers)),
       clock_(clock),
       rates_(std::make_unique<cost::TierRates>(measured)) {
@@ -97,7 +129,7 @@ Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
                           .bytes = bytes,
                           .staging_bytes = bytes,
                           .deadline = deadline,
-                          .job = std::make_unique<LoadJob>(*disk_, std::move(run), bytes)};
+                          .job = std::make_unique<LoadJob>(*disk_, *pace_, std::move(run), bytes)};
   Result<TransferId> id = Submit(std::move(request));
   if (id.ok()) loading_.push_back({*id, bytes, loading_bytes_});
   if (id.ok()) loading_bytes_ += bytes;
@@ -107,7 +139,13 @@ Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
 TierRate KvStore::load_rate(Nanos now) const { return rates_->Rate(TierId::kDisk, Direction::kUp, now); }
 void KvStore::Cancel(TransferId id) { transfers_->Cancel(id); }
 std::optional<Staging> KvStore::TakeStaging(uint64_t bytes) { return transfers_->TakeStaging(bytes); }
-std::optional<Nanos> KvStore::WakeAt() const { return transfers_->WakeAt(); }
+Nanos KvStore::DeadlineOf(const Digest& key) const { return disk_->DeadlineOf(key); }
+
+std::optional<Nanos> KvStore::WakeAt() const {
+  const std::optional<Nanos> transfer = transfers_->WakeAt(), expiry = expiry_ ? std::nullopt : disk_->NextExpiry();
+  if (!transfer || !expiry) return transfer ? transfer : expiry;
+  return std::min(*transfer, *expiry);
+}
 
 Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
   const uint64_t size = bytes.bytes().size();
@@ -116,7 +154,7 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
                           .direction = Direction::kDown,
                           .bytes = size,
                           .staging = std::move(bytes),
-                          .job = std::make_unique<ChangeJob>(*disk_, [run = std::move(run)](DiskTier& disk, auto from) {
+                          .job = std::make_unique<ChangeJob>(*disk_, [run = std::move(run)](RunStore& disk, auto from) {
                             return disk.Put(run, from);
                           })};
   Result<TransferId> id = Submit(std::move(request));
@@ -124,30 +162,40 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
   return id;
 }
 
-Result<TransferId> KvStore::SubmitChange(std::function<Status(DiskTier&)> change) {
+Result<TransferId> KvStore::SubmitChange(std::function<Status(RunStore&)> change) {
   return Submit({.priority = TransferPriority::kWriteBack,
                  .link = TierId::kDisk,
                  .direction = Direction::kDown,
                  .job = std::make_unique<ChangeJob>(
-                     *disk_, [change = std::move(change)](DiskTier& disk, auto) { return change(disk); })});
+                     *disk_, [change = std::move(change)](RunStore& disk, auto) { return change(disk); })});
 }
 
 Result<TransferId> KvStore::Sync() {
-  return SubmitChange([](DiskTier& disk) { return disk.Flush(); });
+  return SubmitChange([](RunStore& disk) { return disk.Flush(); });
 }
 
 Result<TransferId> KvStore::Erase(std::vector<Digest> keys) {
-  return SubmitChange([keys = std::move(keys)](DiskTier& disk) { return disk.Erase(keys); });
+  return SubmitChange([keys = std::move(keys)](RunStore& disk) { return disk.Erase(keys); });
 }
 
 std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
   std::vector<Ended> all = std::exchange(ended_, {});
   for (TransferCompletion& completion : transfers_->Poll()) all.push_back(End(completion, now));
+  EraseExpired(now);
   return all;
+}
+
+// In the background; until then nobody finds it either.
+void KvStore::EraseExpired(Nanos now) {
+  const std::optional<Nanos> due = disk_->NextExpiry();
+  if (expiry_ || !due || *due > now) return;
+  const Result<TransferId> id = SubmitChange([](RunStore& disk) { return disk.EraseExpired(); });
+  if (id.ok()) expiry_ = *id;
 }
 
 KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
   --stats_.transfers;
+  if (expiry_ == completion.id) expiry_.reset();
   if (const auto* change = dynamic_cast<ChangeJob*>(completion.job.get())) change->Tell(&stats_);
   stats_.disk.reads = disk_->reads();
   Ended ended{.id = completion.id, .status = std::move(completion.status)};
@@ -173,7 +221,7 @@ Status KvStore::Clear() {
       .link = TierId::kDisk,
       .direction = Direction::kDown,
       .deadline = clock_.Now() + kPatience,
-      .job = std::make_unique<ChangeJob>(*disk_, [](DiskTier& disk, auto) { return disk.Clear(); })};
+      .job = std::make_unique<ChangeJob>(*disk_, [](RunStore& disk, auto) { return disk.Clear(); })};
   CACHALOT_ASSIGN_OR_RETURN(const TransferId id, Submit(std::move(request)));
   for (;; clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1))) {
     std::optional<Status> cleared;
@@ -214,17 +262,26 @@ Status KvStore::Close() {
 Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, DiskTierOptions options,
                                                uint64_t block_bytes, const TierRateTable& measured) {
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskTier> disk, DiskTier::Open(files, clock, std::move(options)));
+  const auto make = [&clock](std::span<std::byte> staging, const TransferOptions& transfers) {
+    return MakeTransferEngine(staging, transfers, clock);
+  };
+  return Over(std::move(disk), clock, block_bytes, make, measured);
+}
+
+Result<std::unique_ptr<KvStore>> KvStore::Over(std::unique_ptr<RunStore> disk, Clock& clock, uint64_t block_bytes,
+                                               const TransferMaker& make, const TierRateTable& measured) {
   auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock, measured);
   const uint64_t staging_bytes = std::max(kLeastStaging, kStagedBlocks * (block_bytes + kDiskPage));
   CACHALOT_ASSIGN_OR_RETURN(
       store->transfers_,
-      MakeTransferEngine(store->staging_.Resize(staging_bytes),
-                         {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}, .running_jobs = {kReads, 1}},
-                          .threads = kReads + 1,
-                          .notify = store->listener_.notify()},
-                         clock));
+      make(store->staging_.Resize(staging_bytes),
+           {.limits = {.in_flight_bytes = {staging_bytes, staging_bytes}, .running_jobs = {kReads, 1}},
+            .threads = kReads + 1,
+            .notify = store->listener_.notify()}));
   return store;
 }
+
+void KvStore::SlowReads(uint64_t bytes_per_second) { pace_ = std::make_unique<ReadPace>(clock_, bytes_per_second); }
 
 void KvStore::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 

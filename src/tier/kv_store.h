@@ -21,6 +21,7 @@
 #include "tier/disk_tier.h"
 #include "tier/end_listener.h"
 #include "tier/kv_run.h"
+#include "tier/run_store.h"
 #include "tier/transfer_engine.h"
 
 namespace cachalot::cost {
@@ -52,8 +53,13 @@ class KvStore {
   // `measured`: what is known of its speed.
   static Result<std::unique_ptr<KvStore>> Open(FileSystem& files, Clock& clock, DiskTierOptions options,
                                                uint64_t block_bytes, const TierRateTable& measured = {});
+  // The same over another disk, with transfers that `make` makes of staging and options.
+  using TransferMaker =
+      std::function<Result<std::unique_ptr<TransferEngine>>(std::span<std::byte> staging, const TransferOptions&)>;
+  static Result<std::unique_ptr<KvStore>> Over(std::unique_ptr<RunStore> disk, Clock& clock, uint64_t block_bytes,
+                                               const TransferMaker& make, const TierRateTable& measured = {});
   // `transfers` runs one job down at a time.
-  KvStore(std::unique_ptr<DiskTier> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
+  KvStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
           const TierRateTable& measured = {});
   ~KvStore();
 
@@ -62,6 +68,9 @@ class KvStore {
 
   // Of one block; 0 if it is not there.
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const;
+
+  // When it ends, by the store's clock; Nanos::max(): never, or it is not there.
+  Nanos DeadlineOf(const Digest& key) const;
 
   // What a run should have at most; one block may have more.
   static constexpr uint64_t run_bytes() { return uint64_t{1} << 20; }
@@ -92,10 +101,13 @@ class KvStore {
   // As of the last Poll.
   const KvStoreStats& stats() const { return stats_; }
 
+  // From now on runs are read at that rate at most, all together: for measurements. Requires that none is being read.
+  void SlowReads(uint64_t bytes_per_second);
   // Ends what is under way and makes it last. Nothing may be started after.
   Status Close();
 
  private:
+  class ReadPace;
   class LoadJob;
   class ChangeJob;
   struct Loading {
@@ -105,14 +117,16 @@ class KvStore {
   };
 
   Result<TransferId> Submit(TransferRequest request);
+  void EraseExpired(Nanos now);
   // After all that was begun before.
-  Result<TransferId> SubmitChange(std::function<Status(DiskTier&)> change);
+  Result<TransferId> SubmitChange(std::function<Status(RunStore&)> change);
   Ended End(TransferCompletion& completion, Nanos now);
   void EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended);
 
-  std::unique_ptr<DiskTier> disk_;
+  std::unique_ptr<RunStore> disk_;
   AlignedBytes staging_;  // may be empty
   EndListener listener_;
+  std::unique_ptr<ReadPace> pace_;
   std::unique_ptr<TransferEngine> transfers_;  // ends before what its jobs use
   Clock& clock_;
   const std::unique_ptr<cost::TierRates> rates_;
@@ -120,6 +134,7 @@ class KvStore {
   std::vector<TransferId> storing_;
   std::vector<Ended> ended_;  // that Clear came across
   uint64_t loading_bytes_ = 0;
+  std::optional<TransferId> expiry_;  // under way
   KvStoreStats stats_;
 };
 

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
+
 namespace cachalot::tier {
 namespace {
 
@@ -29,6 +31,12 @@ Status CheckTokens(uint64_t tokens) {
 
 }  // namespace
 
+SessionJournalOptions JournalWithin(uint64_t limit_bytes, const JournalUuid& uuid) {
+  const SessionJournalOptions any{.uuid = uuid};
+  const uint64_t part = limit_bytes / kJournalParts;
+  return {uuid, std::min(any.dead_bytes, part), std::min(any.pending_bytes_limit, part), limit_bytes};
+}
+
 SessionJournal::SessionJournal(FileSystem& files, const std::string& folder, const SessionJournalOptions& options)
     : files_(files),
       folder_(folder),
@@ -42,6 +50,12 @@ Result<SessionJournal::Opened> SessionJournal::Open(FileSystem& files, const std
   CACHALOT_ASSIGN_OR_RETURN(SessionReplay replay, ReplaySessions(files, folder));
   if (std::max(replay.next_sequence, replay.next_number) > kSessionSequenceLimit / 2) {
     return Invalid(fmt::format("the session journal in {} has numbers that no journal reaches", folder));
+  }
+  uint64_t live_bytes = 0;
+  for (const auto& [key, replayed] : replay.sessions) live_bytes += SessionRecordBytes(replayed.session);
+  if (live_bytes > LiveBytesWithin(options.limit_bytes)) {
+    return Invalid(fmt::format("the sessions in {} take {} and may take {} there", folder, FormatBytes(live_bytes),
+                               FormatBytes(LiveBytesWithin(options.limit_bytes))));
   }
   Opened opened;
   opened.journal.reset(new SessionJournal(files, folder, options));
@@ -208,9 +222,21 @@ Status SessionJournal::Sync() {
 
 Status SessionJournal::WriteAll() {
   if (must_snapshot_) CACHALOT_RETURN_IF_ERROR(Snapshot());
+  CACHALOT_RETURN_IF_ERROR(MakeRoom());
   // One after the other: a deletion is in its second place only when all before it is on disk.
   CACHALOT_RETURN_IF_ERROR(Write(log_, SessionFileKind::kLog, pending_));
   return Write(deletions_, SessionFileKind::kDeletions, pending_deletions_);
+}
+
+// For what is pending, beside what snapshots need.
+Status SessionJournal::MakeRoom() {
+  const uint64_t pending = pending_.bytes.size() + pending_deletions_.bytes.size();
+  const uint64_t most = options_.limit_bytes - 2 * LiveBytesWithin(options_.limit_bytes);
+  if (stats_.file_bytes + pending <= most) return OkStatus();
+  CACHALOT_RETURN_IF_ERROR(Snapshot());
+  if (stats_.file_bytes + pending <= most) return OkStatus();
+  return Unavailable(fmt::format("{} and {} more in {} are too much for a limit of {}", FormatBytes(stats_.file_bytes),
+                                 FormatBytes(pending), folder_, FormatBytes(options_.limit_bytes)));
 }
 
 Status SessionJournal::Write(SessionFileWriter& writer, SessionFileKind kind, Batch& batch) {
@@ -248,7 +274,11 @@ Status SessionJournal::Snapshot(const SessionReplay& replay) {
   next_snapshot_bytes_ = 0;
   ++stats_.snapshots;
   // One that stays is void, and is tried again with the next snapshot.
-  for (const std::string& name : replay.names) (void)files_.Remove(folder_ + "/" + name);
+  for (const std::string& name : replay.names) {
+    const std::string path = folder_ + "/" + name;
+    if (files_.Remove(path).ok()) continue;
+    if (const Result<uint64_t> occupied = files_.Occupied(path); occupied.ok()) stats_.file_bytes += *occupied;
+  }
   return OkStatus();
 }
 

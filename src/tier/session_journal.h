@@ -33,7 +33,18 @@ struct SessionJournalOptions {
   JournalUuid uuid{};                                 // random, new for every Open
   uint64_t dead_bytes = uint64_t{1} << 20;            // that are always tolerated
   uint64_t pending_bytes_limit = uint64_t{64} << 20;  // of the buffer
+  uint64_t limit_bytes = kAnyBytes;                   // that the files ever have
+
+  static constexpr uint64_t kAnyBytes = uint64_t{1} << 60;
 };
+
+// So many times what sessions take, as records, is what their journal keeps to whatever happens: two such parts hold
+// what is live and as much that is dead, one what is dead anyhow, one what is appended before a snapshot, one that
+// snapshot, and one what a crash left of another.
+inline constexpr uint64_t kJournalParts = 6;
+constexpr uint64_t LiveBytesWithin(uint64_t limit_bytes) { return limit_bytes / kJournalParts; }
+// Options under which that holds.
+SessionJournalOptions JournalWithin(uint64_t limit_bytes, const JournalUuid& uuid);
 
 struct SessionJournalStats {
   uint64_t sessions = 0;
@@ -55,7 +66,7 @@ class SessionJournal {
   };
 
   // Reads what is there and writes it anew. When only the writing fails the journal is open, and stats() and Sync()
-  // tell. Errors are those of ReplaySessions.
+  // tell. Errors are those of ReplaySessions, and kInvalid when what is there is too much for the limit.
   static Result<Opened> Open(FileSystem& files, const std::string& folder, const SessionJournalOptions& options);
 
   SessionJournal(const SessionJournal&) = delete;
@@ -73,7 +84,7 @@ class SessionJournal {
   Status ClearOwner(const std::string& owner);
   Status ClearAll();
 
-  // All changes so far are on disk. kUnavailable when the disk fails or is full.
+  // All changes so far are on disk. kUnavailable when the disk fails or is full, or the limit is reached.
   Status Sync();
 
   SessionJournalStats stats() const;
@@ -101,6 +112,7 @@ class SessionJournal {
 
   Status Write(SessionFileWriter& writer, SessionFileKind kind, Batch& batch);
   Status WriteAll();
+  Status MakeRoom();
   bool WantsSnapshot() const;
   Status Snapshot();
   Status Snapshot(const SessionReplay& replay);

@@ -107,7 +107,7 @@ Result<std::unique_ptr<SessionStore>> SessionStore::Open(FileSystem& files, Cloc
     lock = std::move(held).value();
   }
   Result<SessionJournal::Opened> journal =
-      SessionJournal::Open(files, options.folder, {.uuid = NewUuid(options.entropy)});
+      SessionJournal::Open(files, options.folder, JournalWithin(options.limit_bytes, NewUuid(options.entropy)));
   if (!journal.ok()) return journal.status().Annotate(fmt::format("sessions in {}", options.folder));
   std::unique_ptr<SessionStore> store(new SessionStore(std::move(*journal), std::move(lock), clock));
   CACHALOT_ASSIGN_OR_RETURN(store->transfers_, make_transfers(store->listener_.notify()));

@@ -37,6 +37,7 @@ namespace cachalot::tier {
 struct SessionStoreOptions {
   std::string folder;  // made if needed
   bool lock = true;    // against other processes; the folder must be on the real disk
+  uint64_t limit_bytes = SessionJournalOptions::kAnyBytes;  // of its files; sessions take LiveBytesWithin of it at most
   std::function<uint64_t()> entropy = SystemEntropy;
 };
 

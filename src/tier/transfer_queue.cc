@@ -203,7 +203,7 @@ std::optional<TransferQueue::Start> TransferQueue::StartNext(Nanos now) {
   lane.waited += now - record.submitted;
   lane.in_flight_bytes += request.bytes;
   if (++lane.running_jobs == 1) BusySince(request) = now;
-  return Start{*id, request.job.get(), request.bytes, request.staging.bytes(), &record.stop};
+  return Start{*id, request.job.get(), request.direction, request.bytes, request.staging.bytes(), &record.stop};
 }
 
 bool TransferQueue::BeginDelivery(TransferId id, Nanos now) {

@@ -35,6 +35,7 @@ class TransferQueue {
   struct Start {
     TransferId id;
     TransferJob* job;
+    Direction direction;
     uint64_t bytes;
     std::span<std::byte> staging;
     const std::atomic<bool>* stop;  // valid, as the job, until Finish

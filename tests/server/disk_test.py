@@ -28,7 +28,7 @@ class Disk(ServerTestCase):
 
     def start(self, *flags, disk=True):
         if disk:
-            flags = ["--disk-path", str(self.folder), "--disk-size", "64MiB", "--disk-min-free", "0", *flags]
+            flags = ["--disk-path", str(self.folder), "--disk-size", "96MiB", "--disk-min-free", "0", *flags]
         self.server = live_server.SERVER = LiveServer(
             None, ARGUMENTS.cachalot, ARGUMENTS.model, ["--context", "2048", "--admin-key", "root", *flags]
         )

@@ -88,6 +88,7 @@ class KillTest:
                           ["--admin-key", "root", "--kv-memory", self.options.kv_memory, *flags])
 
     def start_with_disk(self):
+        # In the folder itself sessions would have a share of it that does not hold all of these.
         return self.start("--disk-path", str(self.folder / "kv"), "--disk-size", str(LIMIT), "--disk-min-free", "0",
                           "--session-path", str(self.folder / "sessions"))
 
@@ -129,12 +130,16 @@ class KillTest:
             self.problems.append(text)
 
     def occupied(self):
-        """(bytes of all files, of segments), as du counts them"""
+        """(bytes of the folder with all in it, of segments), as du counts them"""
+        kv = self.folder / "kv"
         everything = segments = 0
-        for path in (self.folder / "kv").iterdir():
-            if path.is_file():
-                everything += os.stat(path).st_blocks * 512
-                segments += os.stat(path).st_blocks * 512 * (path.suffix in (".seg", ".open"))
+        for path in (kv, *kv.rglob("*")):
+            try:
+                blocks = os.stat(path).st_blocks * 512
+            except FileNotFoundError:
+                continue  # removed meanwhile
+            everything += blocks
+            segments += blocks * (path.suffix in (".seg", ".open"))
         return everything, segments
 
     def check(self, server):

@@ -162,7 +162,7 @@ class Sessions(ServerTestCase):
         self.assertEqual(file["file_bytes"], path.stat().st_size)
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
         self.verb("one/two é", "restore", {"file": "talk.kv"}, expect=409)
-        self.verb("back", "restore", {"file": "nothing"}, expect=409)
+        self.verb("back", "restore", {"file": "nothing"}, expect=404)
         for session in ("one/two é", "fork"):
             self.call("DELETE", self.path(session))
         restored = self.verb("back", "restore", {"file": "talk.kv"})

@@ -20,6 +20,7 @@
 #include "exec/device_memory.h"
 #include "exec/sampler.h"
 #include "exec/testing/fake_executor.h"
+#include "exec/testing/faulty_memory.h"
 #include "kv/eviction.h"
 #include "kv/kv_snapshot.h"
 
@@ -37,8 +38,8 @@ class Rig {
     const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
     auto memory = device == Device::kCpu ? exec::MakeCpuMemory(slot_bytes, slots)
                                          : exec::MakeSimLinkMemory(slot_bytes, slots, link, clock_);
-    memory_ = std::move(memory).value();
-    executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_);
+    memory_ = std::make_unique<exec::FaultyMemory>(std::move(memory).value());
+    executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_, &clock_);
     engine_ = policy == nullptr
                   ? std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts)
                   : std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts, std::move(policy));
@@ -92,7 +93,7 @@ class Rig {
 
   Engine& engine() { return *engine_; }
   exec::FakeExecutor& executor() { return *executor_; }
-  exec::DeviceMemory& memory() { return *memory_; }
+  exec::FaultyMemory& memory() { return *memory_; }
 
   std::map<std::pair<RequestId, uint32_t>, std::vector<TokenId>> outputs;
   std::map<std::pair<RequestId, uint32_t>, FinishEvent> finishes;
@@ -101,7 +102,7 @@ class Rig {
  private:
   ManualClock own_clock_;
   ManualClock& clock_;
-  std::unique_ptr<exec::DeviceMemory> memory_;
+  std::unique_ptr<exec::FaultyMemory> memory_;
   std::unique_ptr<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
   std::unique_ptr<Engine> engine_;

@@ -36,6 +36,7 @@ class TieredRig {
     tier::FakeTransferFaults faults;
     uint32_t reads = 2;              // at once
     std::optional<StepCurve> curve;  // what steps are thought to take
+    Digest identity{1};
   };
 
   explicit TieredRig(Options options) : options_(std::move(options)) {
@@ -85,6 +86,8 @@ class TieredRig {
     files_ = files_->AfterCrash(unsynced, seed);
     Start();
   }
+  // The next process has another model, whose layout is the same.
+  void ChangeModel(const Digest& identity) { options_.identity = identity; }
   // In every segment file.
   void FlipBits(uint64_t bit) {
     for (const std::string& path : Segments()) files_->FlipBit(path, bit % (8 * files_->Contents(path).size()));
@@ -105,7 +108,7 @@ class TieredRig {
       host_ = std::move(made).value();
     }
     rig_ = std::make_unique<Rig>(options_.engine, options_.model, options_.slots, options_.device, nullptr,
-                                 ModelFacts{.identity = {1},
+                                 ModelFacts{.identity = options_.identity,
                                             .step_curve = options_.curve,
                                             .store = store_.get(),
                                             .host = host_.get(),

@@ -139,6 +139,8 @@ class TieredSoak {
     request.scope.salt.low = Below(2);
     request.n = 1 + OneIn(6);
     if (OneIn(3)) request.session = SessionName{"", std::to_string(Below(kSessions))};
+    if (OneIn(4)) request.retention.ttl = std::chrono::seconds(Below(40));
+    request.retention.scrub = OneIn(12);
     return request;
   }
 

@@ -1,6 +1,7 @@
 #include "exec/cpu/cpu_executor.h"
 
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <string>
 
@@ -159,6 +160,66 @@ TEST_P(ExecutorBits, OfEveryRowAreThoseOfAPromptThatEndsThere) {
     EXPECT_EQ(one.RunWhole(0, {tokens_.begin(), tokens_.begin() + length}, 7),
               std::vector<float>(begin, begin + GetParam().vocabulary))
         << length;
+  }
+}
+
+// A gate through which a sequence's KV comes back, layer after layer, as late as it may.
+class LateKv final : public LayerGate {
+ public:
+  // What the sequence has is taken away until a layer is asked for.
+  LateKv(ExecutorRig& rig, uint32_t sequence, uint32_t fails_from)
+      : rig_(rig), fails_from_(fails_from), kept_(rig.model().layout().groups.size()) {
+    const uint64_t slot_bytes = rig.memory().slot_bytes();
+    for (uint32_t group = 0; group < kept_.size(); ++group) {
+      for (const uint32_t slot : rig.SlotsOf(sequence, group)) {
+        std::byte* const bytes = rig.memory().arena() + slot * slot_bytes;
+        kept_[group].push_back({SlotId(slot), {bytes, bytes + slot_bytes}});
+        std::memset(bytes, 0xff, slot_bytes);
+      }
+    }
+  }
+
+  bool Await(uint32_t layer) override {
+    EXPECT_EQ(layer, asked_++);
+    if (layer >= fails_from_) return false;
+    const KvLayout& layout = rig_.model().layout();
+    const LayerPlace& place = layout.places[layer];
+    const uint64_t bytes = KvBytesPerToken(layout.shape.layers[layer], layout.shape.type) * layout.shape.block_tokens;
+    std::vector<SlotFill> fills;
+    for (const auto& [slot, kept] : kept_[place.group]) {
+      fills.push_back({std::span(kept).subspan(place.k_offset, bytes), slot, place.k_offset});
+    }
+    return rig_.memory().Wait(rig_.memory().CopyIn(fills)).ok();
+  }
+  uint32_t asked() const { return asked_; }
+
+ private:
+  ExecutorRig& rig_;
+  const uint32_t fails_from_;
+  std::vector<std::vector<std::pair<SlotId, std::vector<std::byte>>>> kept_;  // by group
+  uint32_t asked_ = 0;
+};
+
+TEST_P(ExecutorBits, LayersThatComeWhileTheStepRunsGiveTheSameBits) {
+  ExecutorRig rig(file_, {});
+  rig.RunWhole(0, {tokens_.begin(), tokens_.end() - 10}, 70);
+  LateKv gate(rig, 0, UINT32_MAX);
+  EXPECT_EQ(rig.Run({{0, {tokens_.end() - 10, tokens_.end()}, 1, &gate}}), expected_);
+  EXPECT_EQ(gate.asked(), rig.model().layers().size());
+  EXPECT_EQ(rig.KvBytes(0), expected_kv_);
+}
+
+TEST_P(ExecutorBits, ALayerThatNeverComesHarmsNobodyElse) {
+  for (uint32_t fails_from = 0; fails_from < 2; ++fails_from) {
+    ExecutorRig rig(file_, {});
+    rig.RunWhole(0, {tokens_.begin(), tokens_.end() - 10}, 70);
+    rig.RunWhole(1, {tokens_.rbegin(), tokens_.rend() - 10}, 70);
+    LateKv gate(rig, 1, fails_from);
+    const std::vector<float> logits =
+        rig.Run({{1, {tokens_.begin(), tokens_.begin() + 5}, 1, &gate}, {0, {tokens_.end() - 10, tokens_.end()}, 1}});
+    EXPECT_TRUE(
+        std::equal(expected_.begin(), expected_.end(), logits.end() - static_cast<ptrdiff_t>(expected_.size())));
+    EXPECT_EQ(rig.KvBytes(0), expected_kv_);
   }
 }
 

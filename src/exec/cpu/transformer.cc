@@ -37,6 +37,7 @@ void Transformer::Forward(std::span<const SequenceRows> sequences, std::span<con
   Embed(rows);
   for (uint32_t l = 0; l < model_.layers().size(); ++l) {
     ProjectQkv(model_.layers()[l], count);
+    AwaitLayer(sequences, l);
     PlaceQkv(l, sequences, rows);
     Attend(l);
     ProjectAttended(l, count);
@@ -49,6 +50,12 @@ void Transformer::PlanAttention(std::span<const SequenceRows> sequences) {
   const StepBuffers& b = workspace_.buffers();
   for (uint32_t group = 0; group < attention_plans_.size(); ++group) {
     attention_plans_[group].Build(sequences, group, {b.q, b.attended, b.split_states});
+  }
+}
+
+void Transformer::AwaitLayer(std::span<const SequenceRows> sequences, uint32_t layer_index) {
+  for (const SequenceRows& rows : sequences) {
+    if (rows.gate != nullptr) (void)rows.gate->Await(layer_index);
   }
 }
 

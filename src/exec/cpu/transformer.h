@@ -55,6 +55,8 @@ class Transformer {
 
   void Embed(std::span<const StepRow> rows);
   void PlanAttention(std::span<const SequenceRows> sequences);
+  // What never arrives gives rows of garbage: no harm to others, as rows don't mix.
+  void AwaitLayer(std::span<const SequenceRows> sequences, uint32_t layer_index);
   void ProjectQkv(const CpuLayer& layer, uint32_t rows);
   void PlaceQkv(uint32_t layer_index, std::span<const SequenceRows> sequences, std::span<const StepRow> rows);
   void Attend(uint32_t layer_index);

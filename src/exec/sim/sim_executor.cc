@@ -13,16 +13,28 @@
 #include "kernels/kernel_table.h"
 
 namespace cachalot::exec {
+namespace {
+
+std::vector<uint32_t> WindowsOf(const KvShape& shape) {
+  std::vector<uint32_t> windows;
+  for (const LayerKvShape& layer : shape.layers) windows.push_back(layer.window);
+  return windows;
+}
+
+}  // namespace
+
+KvShape SmallestKv() {
+  KvShape shape;
+  shape.layers.resize(1);
+  shape.layers[0].kv_heads = 1;
+  shape.layers[0].k_dim = 2;
+  return shape;
+}
+
 Sampler SimSampler() { return Sampler(*kernels::RunnableTables().back()); }
 
 KvLayout SimExecutor::LayoutFor(const SimOptions& options) {
-  KvShape shape;
-  shape.type = KvType::kF16;
-  shape.block_tokens = options.block_tokens;
-  for (const uint32_t window : options.windows) {
-    shape.layers.push_back({.kv_heads = 1, .k_dim = 2, .v_dim = 0, .window = window});
-  }
-  Result<KvLayout> layout = PlanKvLayout(shape, options.context_tokens);
+  Result<KvLayout> layout = PlanKvLayout(options.kv, options.context_tokens);
   CACHALOT_CHECK(layout.ok());
   return std::move(layout).value();
 }
@@ -30,8 +42,9 @@ KvLayout SimExecutor::LayoutFor(const SimOptions& options) {
 SimExecutor::SimExecutor(SimOptions options, ManualClock& clock)
     : options_(std::move(options)),
       layout_(LayoutFor(options_)),
-      shape_(std::make_unique<cost::WorkShape>(options_.windows)),
+      shape_(std::make_unique<cost::WorkShape>(WindowsOf(options_.kv))),
       cost_(std::make_unique<cost::StepCost>(options_.curve)),
+      reading_(std::make_unique<cost::StepCost>(options_.reading)),
       clock_(clock) {
   CACHALOT_CHECK(options_.vocabulary > 0);
 }
@@ -39,9 +52,10 @@ SimExecutor::SimExecutor(SimOptions options, ManualClock& clock)
 SimExecutor::~SimExecutor() = default;
 
 Result<Logits> SimExecutor::Run(const Batch& batch) {
-  cost::StepWork work;
+  cost::StepWork work, read;
   for (const SequenceRows& sequence : batch.sequences) {
     work += shape_->Rows(sequence.first_position, sequence.tokens.size(), sequence.logit_rows);
+    read += shape_->Rows(sequence.first_position + sequence.tokens.size() - 1, 1);
   }
   if (work.rows > options_.limits.rows || work.logit_rows > options_.limits.logit_rows) {
     return Invalid(fmt::format("batch of {} rows, {} with logits; at most {} and {} are allowed", work.rows,
@@ -57,8 +71,23 @@ Result<Logits> SimExecutor::Run(const Batch& batch) {
       logits_[raised_.back()] = 1;
     }
   }
-  clock_.Advance(Nanos(std::llround(cost_->Predict(work) * 1e9)));
+  Spend(batch, Nanos(std::llround(std::max(cost_->Predict(work), reading_->Predict(read)) * 1e9)));
   return Logits{logits_.data(), static_cast<uint32_t>(work.logit_rows), options_.vocabulary};
+}
+
+// Layers take equal parts of it; what is not there yet is awaited layer by layer.
+void SimExecutor::Spend(const Batch& batch, Nanos duration) {
+  computed_ += duration;
+  const bool gated =
+      std::ranges::any_of(batch.sequences, [](const SequenceRows& rows) { return rows.gate != nullptr; });
+  if (!gated) return clock_.Advance(duration);
+  const auto layers = static_cast<uint32_t>(options_.kv.layers.size());
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    for (const SequenceRows& rows : batch.sequences) {
+      if (rows.gate != nullptr) (void)rows.gate->Await(layer);
+    }
+    clock_.Advance(duration * (layer + 1) / layers - duration * layer / layers);
+  }
 }
 
 }  // namespace cachalot::exec

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/kv_layout.h"
 #include "base/step_curve.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
@@ -22,13 +23,18 @@ class WorkShape;
 
 namespace cachalot::exec {
 
+// One layer of one head.
+KvShape SmallestKv();
+
 struct SimOptions {
   uint32_t vocabulary = 256;
   uint64_t context_tokens = 131072;
   StepLimits limits;
-  std::vector<uint32_t> windows = {0};  // one per layer: 0 for full attention
-  uint32_t block_tokens = 16;
-  StepCurve curve{};  // how long its steps take
+  KvShape kv = SmallestKv();
+  StepCurve curve{};  // how long its steps compute
+  // How long they read at least, where memory may be slower than arithmetic: the weights (per step), and KV per
+  // position that the last row of each sequence sees. A step takes the longer of the two.
+  StepCurve reading{};
 };
 
 // A sampler for engines over it.
@@ -36,7 +42,7 @@ Sampler SimSampler();
 
 class SimExecutor final : public Executor {
  public:
-  // The layout of memory for it: a few bytes per slot.
+  // The layout of memory for it. Requires a shape and a context that have one.
   static KvLayout LayoutFor(const SimOptions& options);
 
   SimExecutor(SimOptions options, ManualClock& clock);
@@ -47,13 +53,18 @@ class SimExecutor final : public Executor {
   uint64_t context_tokens() const override { return options_.context_tokens; }
   StepLimits limits() const override { return options_.limits; }
   Result<Logits> Run(const Batch& batch) override;
+  // What its steps took, without waiting at gates.
+  Nanos computed() const { return computed_; }
 
  private:
+  void Spend(const Batch& batch, Nanos duration);
+
   const SimOptions options_;
   const KvLayout layout_;
   const std::unique_ptr<const cost::WorkShape> shape_;
-  const std::unique_ptr<const cost::StepCost> cost_;
+  const std::unique_ptr<const cost::StepCost> cost_, reading_;
   ManualClock& clock_;
+  Nanos computed_{0};
   std::vector<float> logits_;
   std::vector<size_t> raised_;  // indices into logits_ of all that are not 0
 };

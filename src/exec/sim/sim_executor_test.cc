@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 SimOptions Options() {
   SimOptions options;
   options.limits = {.rows = 100, .logit_rows = 4};
-  options.windows = {0, 10};
+  options.kv.layers = {{.kv_heads = 1, .k_dim = 2}, {.kv_heads = 1, .k_dim = 2, .window = 10}};
   options.curve = {0.001, 0.002, 0.01, 0.1, 1};
   return options;
 }

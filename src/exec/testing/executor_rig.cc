@@ -109,7 +109,8 @@ std::vector<float> ExecutorRig::Run(const std::vector<Piece>& pieces) {
     }
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
-    rows.push_back({pieces[i].tokens, sequences_[pieces[i].sequence].length, pages[i], pieces[i].logit_rows});
+    rows.push_back(
+        {pieces[i].tokens, sequences_[pieces[i].sequence].length, pages[i], pieces[i].logit_rows, pieces[i].gate});
   }
   const Logits logits = ValueOf(executor_->Run({rows}));
   for (const Piece& piece : pieces) {

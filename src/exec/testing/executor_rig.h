@@ -36,6 +36,7 @@ class ExecutorRig {
     uint32_t sequence = 0;  // any small number; a new one begins an empty sequence
     std::vector<TokenId> tokens;
     uint32_t logit_rows = 0;
+    LayerGate* gate = nullptr;
   };
   // One step of all pieces; their logits in order, [logit rows][vocabulary].
   std::vector<float> Run(const std::vector<Piece>& pieces);
@@ -45,10 +46,15 @@ class ExecutorRig {
   // A new sequence with the tokens of another: its full blocks are shared, a last one that is not full is copied.
   void Fork(uint32_t from, uint32_t to);
 
+  // The slots that a sequence holds in one layer group.
+  std::vector<uint32_t> SlotsOf(uint32_t sequence, uint32_t group) const {
+    return sequences_[sequence].groups[group].slots;
+  }
   // The KV bytes of a sequence's written positions, in position order, and of nothing else.
   std::string KvBytes(uint32_t sequence) const;
 
   Executor& executor() { return *executor_; }
+  DeviceMemory& memory() { return *memory_; }
   const CpuModel& model() const { return *model_; }
 
  private:

@@ -36,12 +36,11 @@ KvLayout FakeExecutor::LayoutFor(const FakeOptions& options) {
   return std::move(layout).value();
 }
 
-FakeExecutor::FakeExecutor(FakeOptions options, DeviceMemory& memory)
-    : options_(std::move(options)), layout_(LayoutFor(options_)), memory_(memory) {
+FakeExecutor::FakeExecutor(FakeOptions options, DeviceMemory& memory, ManualClock* clock)
+    : options_(std::move(options)), layout_(LayoutFor(options_)), memory_(memory), clock_(clock) {
   CACHALOT_CHECK(memory.slot_bytes() == layout_.slot_bytes);
   CACHALOT_CHECK(options_.vocabulary > 0 && options_.vocabulary <= 1u << kTokenBits);
-  // Full groups come first, then windows ascend.
-  if (layout_.groups[0].window != 0) reference_group_ = layout_.groups.size() - 1;
+  CACHALOT_CHECK(options_.layer_time == Nanos(0) || clock != nullptr);
 }
 
 void FakeExecutor::FailRun(uint64_t nth, Status status) {
@@ -59,7 +58,7 @@ Result<Logits> FakeExecutor::Run(const Batch& batch) {
     return failure_;
   }
   logits_.clear();
-  for (const SequenceRows& rows : batch.sequences) RunRows(rows);
+  for (size_t i = 0; i < batch.sequences.size(); ++i) RunRows(batch.sequences[i], lost_[i]);
   return Logits{.values = logits_.data(),
                 .rows = static_cast<uint32_t>(logits_.size() / options_.vocabulary),
                 .vocabulary = options_.vocabulary};
@@ -99,55 +98,54 @@ Status FakeExecutor::ValidateRows(const SequenceRows& rows) const {
   return OkStatus();
 }
 
-std::byte* FakeExecutor::At(const SequenceRows& rows, size_t group, uint64_t position) const {
-  const PageTableRef& pages = rows.pages[group];
+std::byte* FakeExecutor::At(const SequenceRows& rows, size_t layer, uint64_t position) const {
+  const LayerPlace& place = layout_.places[layer];
+  const PageTableRef& pages = rows.pages[place.group];
   const uint64_t block = position / options_.block_tokens;
   if (block < pages.first_block || block - pages.first_block >= pages.slot_count) return nullptr;
   const uint64_t slot = pages.slots[block - pages.first_block];
   if (slot >= memory_.slots()) return nullptr;
-  return memory_.arena() + slot * layout_.slot_bytes + position % options_.block_tokens * kRecordBytes;
+  return memory_.arena() + slot * layout_.slot_bytes + place.k_offset + position % options_.block_tokens * kRecordBytes;
 }
 
-std::optional<FakeExecutor::Record> FakeExecutor::Read(const SequenceRows& rows, size_t group,
+std::optional<FakeExecutor::Record> FakeExecutor::Read(const SequenceRows& rows, size_t layer,
                                                        uint64_t position) const {
-  const std::byte* const from = At(rows, group, position);
+  const std::byte* const from = At(rows, layer, position);
   if (from == nullptr) return std::nullopt;
   uint64_t bits = 0;
   std::memcpy(&bits, from, sizeof(bits));
-  bits ^= Mix(group, kNoise);
+  bits ^= Mix(layer, kNoise);
   return Record{bits >> kTokenBits, static_cast<TokenId>(bits & ((1u << kTokenBits) - 1))};
 }
 
-void FakeExecutor::Write(const SequenceRows& rows, size_t group, uint64_t position, Record record) {
-  const uint64_t bits = ((record.hash << kTokenBits) | record.token) ^ Mix(group, kNoise);
-  std::memcpy(At(rows, group, position), &bits, sizeof(bits));
+void FakeExecutor::Write(const SequenceRows& rows, size_t layer, uint64_t position, Record record) {
+  const uint64_t bits = ((record.hash << kTokenBits) | record.token) ^ Mix(layer, kNoise);
+  std::memcpy(At(rows, layer, position), &bits, sizeof(bits));
 }
 
-uint64_t FakeExecutor::FirstVisible(size_t group, uint64_t position) const {
-  const uint64_t window = layout_.groups[group].window;
+uint64_t FakeExecutor::FirstVisible(size_t layer, uint64_t position) const {
+  const uint64_t window = options_.windows[layer];
   return window == 0 || position < window ? 0 : position - window + 1;
 }
 
-std::string FakeExecutor::FaultOf(const SequenceRows& rows) const {
-  const uint64_t end = rows.first_position + rows.tokens.size();
-  for (size_t group = 0; group < layout_.groups.size(); ++group) {
-    for (uint64_t p = rows.first_position; p < end; ++p) {
-      if (At(rows, group, p) == nullptr) return fmt::format("group {} has no block for the row at {}", group, p);
-    }
-    for (uint64_t p = FirstVisible(group, rows.first_position); p < rows.first_position; ++p) {
-      const std::optional<Record> record = Read(rows, group, p);
-      if (!record) return fmt::format("group {} has no block for position {}, which is seen", group, p);
-      if (record != Read(rows, reference_group_, p)) {
-        return fmt::format("groups {} and {} differ at position {}", group, reference_group_, p);
-      }
-    }
+std::string FakeExecutor::FaultOf(const SequenceRows& rows, size_t layer) const {
+  const uint64_t first = rows.first_position, end = first + rows.tokens.size();
+  const uint32_t group = layout_.places[layer].group;
+  for (uint64_t p = first; p < end; ++p) {
+    if (At(rows, layer, p) == nullptr) return fmt::format("group {} has no block for the row at {}", group, p);
   }
-  const uint64_t begin = FirstVisible(reference_group_, rows.first_position);
-  for (uint64_t p = begin; p < rows.first_position; ++p) {
-    if (p == begin && p > 0) continue;  // its predecessor is not seen any more
-    const Record record = *Read(rows, reference_group_, p);
-    const uint64_t previous = p == 0 ? 0 : Read(rows, reference_group_, p - 1)->hash;
-    if (record.hash != Chain(previous, record.token, p)) return fmt::format("position {} does not follow {}", p, p - 1);
+  const uint64_t begin = FirstVisible(layer, first);
+  std::optional<Record> previous;
+  for (uint64_t p = begin; p < first; ++p) {
+    const std::optional<Record> record = Read(rows, layer, p);
+    if (!record) return fmt::format("group {} has no block for position {}, which is seen", group, p);
+    const bool follows = p > begin ? record->hash == Chain(previous->hash, record->token, p)
+                                   : p > 0 || record->hash == Chain(0, record->token, 0);
+    if (!follows) return fmt::format("layer {}: position {} does not follow the one before", layer, p);
+    previous = record;
+  }
+  if (previous && previous != Read(rows, 0, first - 1)) {  // each layer sees it
+    return fmt::format("layers {} and 0 differ at position {}", layer, first - 1);
   }
   return {};
 }
@@ -155,8 +153,10 @@ std::string FakeExecutor::FaultOf(const SequenceRows& rows) const {
 std::string FakeExecutor::ClashOf(const Batch& batch) const {
   std::vector<const std::byte*> written;
   for (const SequenceRows& rows : batch.sequences) {
-    for (size_t group = 0; group < layout_.groups.size(); ++group) {
-      for (uint64_t i = 0; i < rows.tokens.size(); ++i) written.push_back(At(rows, group, rows.first_position + i));
+    for (const LayerGroup& group : layout_.groups) {
+      for (uint64_t i = 0; i < rows.tokens.size(); ++i) {
+        written.push_back(At(rows, group.layers.front(), rows.first_position + i));
+      }
     }
   }
   std::sort(written.begin(), written.end());
@@ -166,24 +166,35 @@ std::string FakeExecutor::ClashOf(const Batch& batch) const {
 }
 
 Status FakeExecutor::Inspect(const Batch& batch) {
-  std::string fault;
-  for (size_t i = 0; i < batch.sequences.size() && fault.empty(); ++i) {
-    fault = FaultOf(batch.sequences[i]);
-    if (!fault.empty()) fault = fmt::format("run {} sequence {}: {}", runs_, i, fault);
+  lost_.assign(batch.sequences.size(), false);
+  for (size_t layer = 0; layer < options_.windows.size(); ++layer) {
+    for (size_t i = 0; i < batch.sequences.size(); ++i) {
+      LayerGate* const gate = batch.sequences[i].gate;
+      if (gate != nullptr && !gate->Await(static_cast<uint32_t>(layer))) lost_[i] = true;
+    }
+    for (size_t i = 0; i < batch.sequences.size(); ++i) {
+      const std::string fault = lost_[i] ? "" : FaultOf(batch.sequences[i], layer);
+      if (!fault.empty()) return Violation(fmt::format("run {} sequence {}: {}", runs_, i, fault));
+    }
+    if (clock_ != nullptr) clock_->Advance(options_.layer_time);
   }
-  if (fault.empty()) fault = ClashOf(batch);
-  if (fault.empty()) return OkStatus();
+  std::string clash = ClashOf(batch);
+  return clash.empty() ? OkStatus() : Violation(std::move(clash));
+}
+
+Status FakeExecutor::Violation(std::string fault) {
   violations_.push_back(fault);
   return Internal("wrong KV: " + fault);
 }
 
-void FakeExecutor::RunRows(const SequenceRows& rows) {
+void FakeExecutor::RunRows(const SequenceRows& rows, bool lost) {
   const uint64_t first = rows.first_position;
-  uint64_t hash = first == 0 ? 0 : Read(rows, reference_group_, first - 1)->hash;
+  uint64_t hash = first == 0 || lost ? 0 : Read(rows, 0, first - 1)->hash;
   for (uint64_t i = 0; i < rows.tokens.size(); ++i) {
     hash = Chain(hash, rows.tokens[i], first + i);
-    for (size_t group = 0; group < layout_.groups.size(); ++group)
-      Write(rows, group, first + i, {hash, rows.tokens[i]});
+    for (size_t layer = 0; layer < options_.windows.size(); ++layer) {
+      Write(rows, layer, first + i, {hash, rows.tokens[i]});
+    }
     if (i + rows.logit_rows < rows.tokens.size()) continue;
     logits_.resize(logits_.size() + options_.vocabulary);
     FillLogits(hash, logits_.data() + logits_.size() - options_.vocabulary);
@@ -193,9 +204,9 @@ void FakeExecutor::RunRows(const SequenceRows& rows) {
 
 void FakeExecutor::Scribble(const Batch& batch) {
   for (const SequenceRows& rows : batch.sequences) {
-    for (size_t group = 0; group < layout_.groups.size(); ++group) {
+    for (size_t layer = 0; layer < options_.windows.size(); ++layer) {
       for (uint64_t i = 0; i < rows.tokens.size(); ++i) {
-        Write(rows, group, rows.first_position + i, {Mix(kNoise, i) >> kTokenBits, 0});
+        Write(rows, layer, rows.first_position + i, {Mix(kNoise, i) >> kTokenBits, 0});
       }
     }
   }

@@ -6,8 +6,9 @@
 // Invariant: ExpectedLogits(tokens) are the logits of the last row of `tokens`, however they are batched and chunked.
 // Cost:      each sequence of a Run reads all of its visible positions once.
 //
-// Every position takes 8 bytes per layer group, from the start of its block: 40 bits of hash and 24 of token, mixed
-// with the group's number so that blocks of other groups read as noise. LayoutFor gives a layout with just that room.
+// Every position takes 8 bytes per layer, in its place in the block: 40 bits of hash and 24 of token, mixed with the
+// layer's number so that blocks of other groups read as noise. LayoutFor gives a layout with just that room. A layer is
+// read when all gates have let it through, not before.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "exec/device_memory.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
@@ -28,7 +30,8 @@ struct FakeOptions {
   StepLimits limits;
   std::vector<uint32_t> windows = {0};  // one per layer: 0 (full), or at least 2
   uint32_t block_tokens = 16;
-  uint64_t seed = 0;  // another seed is another model
+  uint64_t seed = 0;    // another seed is another model
+  Nanos layer_time{0};  // that a Run takes per layer
 };
 
 // A sampler with the scalar kernels, for engines over the fake model.
@@ -38,8 +41,8 @@ class FakeExecutor final : public Executor {
  public:
   static KvLayout LayoutFor(const FakeOptions& options);
 
-  // Requires that memory.slot_bytes() is LayoutFor(options).slot_bytes.
-  FakeExecutor(FakeOptions options, DeviceMemory& memory);
+  // Requires that memory.slot_bytes() is LayoutFor(options).slot_bytes, and a clock where layers take time.
+  FakeExecutor(FakeOptions options, DeviceMemory& memory, ManualClock* clock = nullptr);
 
   const KvLayout& layout() const override { return layout_; }
   uint32_t vocabulary() const override { return options_.vocabulary; }
@@ -69,17 +72,19 @@ class FakeExecutor final : public Executor {
 
   Status Validate(const Batch& batch) const;
   Status ValidateRows(const SequenceRows& rows) const;
-  std::byte* At(const SequenceRows& rows, size_t group, uint64_t position) const;
-  std::optional<Record> Read(const SequenceRows& rows, size_t group, uint64_t position) const;
-  void Write(const SequenceRows& rows, size_t group, uint64_t position, Record record);
-  // The first position of a group that the row at `position` sees.
-  uint64_t FirstVisible(size_t group, uint64_t position) const;
-  // Empty when all that the rows see is the KV of one run of tokens.
-  std::string FaultOf(const SequenceRows& rows) const;
+  std::byte* At(const SequenceRows& rows, size_t layer, uint64_t position) const;
+  std::optional<Record> Read(const SequenceRows& rows, size_t layer, uint64_t position) const;
+  void Write(const SequenceRows& rows, size_t layer, uint64_t position, Record record);
+  // The first position of a layer that the row at `position` sees.
+  uint64_t FirstVisible(size_t layer, uint64_t position) const;
+  // Empty when all that the rows see in this layer is the KV of one run of tokens, the same as in the first.
+  std::string FaultOf(const SequenceRows& rows, size_t layer) const;
   // Empty when no two rows of the batch write the same place.
   std::string ClashOf(const Batch& batch) const;
+  // All layers one after the other, as they arrive.
   Status Inspect(const Batch& batch);
-  void RunRows(const SequenceRows& rows);
+  Status Violation(std::string fault);
+  void RunRows(const SequenceRows& rows, bool lost);
   void Scribble(const Batch& batch);
   uint64_t Chain(uint64_t previous, TokenId token, uint64_t position) const;
   uint64_t HashOf(std::span<const TokenId> tokens) const;
@@ -89,7 +94,8 @@ class FakeExecutor final : public Executor {
   const FakeOptions options_;
   const KvLayout layout_;
   DeviceMemory& memory_;
-  size_t reference_group_ = 0;  // the one that sees furthest back
+  ManualClock* const clock_;  // may be null
+  std::vector<bool> lost_;    // by sequence of the batch: part of its KV never arrived
   uint64_t runs_ = 0;
   uint64_t rows_ = 0;
   uint64_t fail_at_run_ = 0;

@@ -23,7 +23,6 @@ class RefusingPolicy final : public EvictionPolicy {
   void Insert(EntryId entry, const EntryInfo& info, Nanos now) override { policy_->Insert(entry, info, now); }
   void Touch(EntryId entry, Nanos now) override { policy_->Touch(entry, now); }
   void Retain(EntryId entry, const Retention& wish, Nanos now) override { policy_->Retain(entry, wish, now); }
-  void SetLowerCopy(EntryId entry, bool copy, Nanos now) override { policy_->SetLowerCopy(entry, copy, now); }
   void BecomeCandidate(EntryId entry) override { policy_->BecomeCandidate(entry); }
   void NotCandidate(EntryId entry) override { policy_->NotCandidate(entry); }
   void Evict(EntryId entry) override { policy_->Evict(entry); }

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Measures how soon `cachalot serve` answers from KV on disk, beside the disk's own rate and computing again, in Markdown.
 
-    bench/resume_disk.py smollm2:6000 gemma3-270m:12000    # model:tokens of the prompt
-    bench/resume_disk.py --restarts 5 --flags "--disk-compression zstd" smollm2:6000
+    bench/resume.py smollm2:6000 gemma3-270m:12000    # model:tokens of the prompt
+    bench/resume.py --restarts 5 --flags "--disk-compression zstd" smollm2:6000
 
 For each model one server computes a prompt, answers it again from the pool, and ends; then fresh ones answer it from the
 folder that it left, with the page cache dropped (root only), and dd reads the folder's files as they do, directly and by
 1 MiB. Bytes are those that the server says it loaded; what its process really read is beside them. A decode step is that
-of the resident request: aimed at is 1.25 x bytes / dd's rate + one decode step. Needs nothing but Python and dd.
+of the resident request: aimed at is 1.25 x bytes / dd's rate + one decode step. Another server, whose pool is behind a
+simulated link, is told to suspend the prompt's session into host memory; aimed at is 2 x bytes / the rate of a plain
+copy + one decode step. Needs nothing but Python and dd.
 """
 
 import argparse
@@ -29,9 +31,8 @@ MIB = 1 << 20
 
 
 class Server:
-    def __init__(self, options, model, folder):
-        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin",
-                   "--disk-path", str(folder), "--disk-size", "4GiB", *options.flags.split()]
+    def __init__(self, options, model, tiers):
+        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin", *tiers, *options.flags.split()]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         for line in self.process.stdout:
             if found := re.search(r"listening on (http://\S+)", line):
@@ -58,10 +59,10 @@ class Server:
     def read_bytes(self):
         return int(re.search(r"^read_bytes: (\d+)", Path(f"/proc/{self.process.pid}/io").read_text(), re.MULTILINE)[1])
 
-    def ask(self, prompt):
+    def ask(self, prompt, kv=None):
         """(seconds, answer, prompt tokens, cached tokens) of one token"""
         begin = time.perf_counter()
-        body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 1}
+        body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 1, "kv": kv or {}}
         answer = self.get("/v1/completions", json.dumps(body).encode())
         seconds = time.perf_counter() - begin
         usage = answer["usage"]
@@ -91,9 +92,24 @@ def dd_rate(folder):
     return size / seconds
 
 
-def resume(options, model, folder, prompt):
+def copy_rate():
+    """Bytes a second of a plain copy of 128 MiB by one thread, the best of several."""
+    source, target = memoryview(bytearray(128 * MIB)), memoryview(bytearray(128 * MIB))
+    seconds = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        target[:] = source
+        seconds.append(time.perf_counter() - begin)
+    return len(source) / min(seconds)
+
+
+def on_disk(folder):
+    return ["--disk-path", str(folder), "--disk-size", "4GiB"]
+
+
+def resume_from_disk(options, model, folder, prompt):
     """(seconds, answer, tokens cached, bytes loaded, bytes that the process read, dd's rate) after a restart"""
-    with Server(options, model, folder) as server:
+    with Server(options, model, on_disk(folder)) as server:
         server.ask("Once upon a time")
         drop_page_cache()
         rates = [dd_rate(folder)]
@@ -106,25 +122,55 @@ def resume(options, model, folder, prompt):
         return seconds, answer, cached, server.get("/v1/kv")["disk"]["loaded_bytes"], really_read, statistics.mean(rates)
 
 
-def measure(options, model, tokens):
-    with tempfile.TemporaryDirectory(dir=options.folder) as parent:
-        folder = Path(parent) / "kv"
-        with Server(options, model, folder) as server:
-            prompt = prompt_of(server, tokens)
-            computed, wanted, prompt_tokens, _ = server.ask(prompt)
-            resident = statistics.median(server.ask(prompt)[0] for _ in range(3))
-        rows = [resume(options, model, folder, prompt) for _ in range(options.restarts)]
-    print(f"\n### {model}: {prompt_tokens} tokens, of which {rows[0][2]} cached from {rows[0][3] / MIB:.0f} MiB\n")
-    print(f"computed {computed:.3f} s, resident {resident:.3f} s\n")
+def measure_disk(options, model, folder, prompt, wanted, resident, computed):
     print("| from disk s | dd MB/s | bytes at that rate s | aim s | over aim | process read MiB | times sooner |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for seconds, answer, _, loaded, really_read, rate in rows:
-        if answer != wanted:
-            sys.exit(f"{model}: another answer from disk: {answer}, computed {wanted}")
+    for _ in range(options.restarts):
+        seconds, answer, _, loaded, really_read, rate = resume_from_disk(options, model, folder, prompt)
+        check(model, "disk", answer, wanted)
         ideal = loaded / rate
         aim = 1.25 * ideal + resident
         print(f"| {seconds:.3f} | {rate / 1e6:.0f} | {ideal:.3f} | {aim:.3f} | {seconds / aim:.2f} "
               f"| {really_read / MIB:.1f} | {computed / seconds:.0f} |", flush=True)
+
+
+def measure_host(options, model, prompt, wanted, computed):
+    print("\n| from host memory s | resident s | copy GB/s | bytes at that rate s | aim s | over aim | MiB | times sooner |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    session = {"session": "resumed"}
+    with Server(options, model, ["--device", "simlink", "--host-memory", "1GiB"]) as server:
+        check(model, "simlink", server.ask(prompt, session)[1], wanted)
+        for _ in range(options.restarts):
+            resident = statistics.median(server.ask(prompt, session)[0] for _ in range(3))
+            server.get("/v1/kv/sessions/resumed/suspend", b"{}")
+            view = server.get("/v1/kv/sessions/resumed")
+            if view["tiers"]["hot"]["bytes"] > 0:
+                sys.exit(f"{model}: the suspended session is still hot: {view}")
+            seconds, answer, _, _ = server.ask(prompt, session)
+            check(model, "host memory", answer, wanted)
+            loaded, rate = view["tiers"]["host"]["bytes"], copy_rate()
+            aim = 2 * loaded / rate + resident
+            print(f"| {seconds:.3f} | {resident:.3f} | {rate / 1e9:.1f} | {loaded / rate:.3f} | {aim:.3f} | {seconds / aim:.2f} "
+                  f"| {loaded / MIB:.0f} | {computed / seconds:.0f} |", flush=True)
+
+
+def check(model, tier, answer, wanted):
+    if answer != wanted:
+        sys.exit(f"{model}: another answer from {tier}: {answer}, computed {wanted}")
+
+
+def measure(options, model, tokens):
+    with tempfile.TemporaryDirectory(dir=options.folder) as parent:
+        folder = Path(parent) / "kv"
+        with Server(options, model, on_disk(folder)) as server:
+            prompt = prompt_of(server, tokens)
+            computed, wanted, prompt_tokens, _ = server.ask(prompt)
+            resident = statistics.median(server.ask(prompt)[0] for _ in range(3))
+        print(f"\n### {model}: {prompt_tokens} tokens, computed {computed:.3f} s, resident {resident:.3f} s\n")
+        if "disk" in options.tiers:
+            measure_disk(options, model, folder, prompt, wanted, resident, computed)
+    if "host" in options.tiers:
+        measure_host(options, model, prompt, wanted, computed)
 
 
 def main():
@@ -132,6 +178,7 @@ def main():
     parser.add_argument("models", nargs="*", default=["smollm2:6000", "gemma3-270m:12000"])
     parser.add_argument("--cachalot", default=str(ROOT / "build/release/cachalot"))
     parser.add_argument("--restarts", type=int, default=3)
+    parser.add_argument("--tiers", default="disk,host", type=lambda text: text.split(","), help="which of disk and host")
     parser.add_argument("--flags", default="", help="further flags of cachalot serve, separated by spaces")
     parser.add_argument("--folder", help="on the disk that is to be measured; default: the usual for temporary files")
     options = parser.parse_args()

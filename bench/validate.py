@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Compares `cachalot replay` with the server that it stands for, under the same requests, in Markdown.
+
+    bench/validate.py smollm2 gemma3-270m                   # ten minutes per workload, three times
+    bench/validate.py --minutes 1 --runs 1 --workloads chat smollm2
+    bench/validate.py --list
+
+A run: `cachalot calibrate` measures the machine, `cachalot serve --record` serves the workload that `cachalot bench serve`
+sends, and `cachalot replay --engine` replays what was recorded with the profile just measured and a pool of the same size.
+Hit tokens are to be equal to 1 %, throughput within 10 %, p50 and p99 of the time to the first token within 15 and
+25 %. Where others took more than 5 % of the processors' time a run is void and repeated; of several the median counts.
+Needs nothing but Python.
+"""
+
+import argparse
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTEXT = "4096"
+
+# How busy a server of two cores is kept is up to --load: the rates are those of SmolLM2.
+WORKLOADS = {
+    "chat": ("conversations of four turns that begin alike", 0.05,
+             "--prefixes 2 --prefix-tokens 300 --turns 4 --think-time 8 --prompt-tokens 60 --max-tokens 40"),
+    "documents": ("questions about few long documents", 0.15,
+                  "--prefixes 12 --prefix-tokens 1200 --turns 1 --prompt-tokens 40 --max-tokens 30"),
+    "unique": ("prompts that share nothing", 0.2, "--turns 1 --prompt-tokens 350 --max-tokens 40"),
+}
+SERVER = ["--kv-memory", "96MiB", "--context", CONTEXT]
+LIMITS = {"hit tokens": 0.01, "tokens/s": 0.10, "TTFT p50": 0.15, "TTFT p99": 0.25}
+
+
+def stolen_and_all():
+    """Processor time that other guests took, and all there was, in ticks."""
+    fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    return fields[7], sum(fields[:8])
+
+
+class Server:
+    def __init__(self, options, model, profile, record):
+        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin", "--calibration", profile,
+                   "--record", record, *SERVER, *options.flags.split()]
+        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+        for line in self.process.stdout:
+            if found := re.search(r"listening on (http://\S+)", line):
+                self.url = found.group(1)
+                return
+        sys.exit(f"{' '.join(map(str, command))} ended without listening")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        self.process.send_signal(signal.SIGKILL if kind else signal.SIGINT)
+        self.process.stdout.read()
+        self.process.wait(timeout=120)
+
+    def slots(self):
+        request = urllib.request.Request(self.url + "/v1/kv", headers={"Authorization": "Bearer admin"})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return json.load(response)["slots"]["total"]
+
+
+def run(command):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}")
+    return done.stdout
+
+
+def served(record):
+    """What the server did, by its record."""
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    requests = [line for line in lines if "timestamp" in line]
+    done = [line for line in requests if "ttft_seconds" in line]
+    end = max(line["timestamp"] / 1000 + line["e2e_seconds"] for line in done)
+    span = end - min(line["timestamp"] / 1000 for line in requests)
+    ttft = sorted(line["ttft_seconds"] for line in done)
+    return {"requests": len(done), "hit tokens": sum(line["cached_tokens"] for line in done),
+            "tokens/s": sum(line["output_length"] for line in done) / span,
+            "TTFT p50": quantile(ttft, 0.5), "TTFT p99": quantile(ttft, 0.99)}
+
+
+def quantile(values, share):
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+def replayed(options, model, profile, record, slots):
+    out = json.loads(run([options.cachalot, "replay", record, "--engine", "--profile", profile, "--kv-model", model,
+                          "--context", CONTEXT, "--kv-blocks", slots, "--json", *options.flags.split()]))
+    return {"requests": out["served_requests"], "hit tokens": out["cached_tokens"],
+            "tokens/s": out["output_tokens_per_second"], "TTFT p50": out["ttft_p50_seconds"],
+            "TTFT p99": out["ttft_p99_seconds"]}
+
+
+def one_run(options, model, workload, seed):
+    """(served, replayed, share of the time that was stolen)"""
+    _, rate, flags = WORKLOADS[workload]
+    with tempfile.TemporaryDirectory() as folder:
+        profile, record = Path(folder) / "profile.json", Path(folder) / "record.jsonl"
+        run([options.cachalot, "calibrate", model, "--context", CONTEXT, "--calibration", profile])
+        stolen, total = stolen_and_all()
+        with Server(options, model, profile, record) as server:
+            slots = server.slots()
+            run([options.cachalot, "bench", "serve", "--url", server.url, "--json", "--seed", seed, "--ignore-eos",
+                 "--rate", rate * options.load, "--duration", 60 * options.minutes, *flags.split()])
+        stolen, total = (after - before for after, before in zip(stolen_and_all(), (stolen, total)))
+        return served(record), replayed(options, model, profile, record, slots), stolen / total
+
+
+def difference(real, simulated):
+    return abs(simulated - real) / real if real else float(simulated != real)
+
+
+def validate(options, model, workload):
+    print(f"\n### {model}, {workload}: {WORKLOADS[workload][0]}\n")
+    print("| run | requests | stolen | " + " | ".join(f"{name}: served, replayed" for name in LIMITS) + " |")
+    print("| ---: | ---: | ---: |" + " ---: |" * len(LIMITS))
+    runs, seed = [], options.seed
+    while len(runs) < options.runs:
+        real, simulated, stolen = one_run(options, model, workload, seed)
+        seed += 1
+        void = stolen > 0.05
+        cells = [f"{real[name]:.4g}, {simulated[name]:.4g} ({100 * difference(real[name], simulated[name]):.1f} %)"
+                 for name in LIMITS]
+        print(f"| {'void' if void else len(runs) + 1} | {real['requests']} | {100 * stolen:.1f} % | {' | '.join(cells)} |",
+              flush=True)
+        if not void:
+            runs.append({name: difference(real[name], simulated[name]) for name in LIMITS})
+    medians = {name: statistics.median(run[name] for run in runs) for name in LIMITS}
+    verdicts = [f"{100 * medians[name]:.1f} % {'≤' if medians[name] <= limit else '>'} {100 * limit:.0f} %"
+                for name, limit in LIMITS.items()]
+    print(f"| median | | | {' | '.join(verdicts)} |")
+    return all(medians[name] <= limit for name, limit in LIMITS.items())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=["smollm2", "gemma3-270m"])
+    parser.add_argument("--cachalot", default=str(ROOT / "build/release/cachalot"))
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), type=lambda text: text.split(","))
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--load", type=float, default=1, help="requests come so much faster")
+    parser.add_argument("--flags", default="", help="further flags of the engine, for both, separated by spaces")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    if options.list:
+        for name, (what, rate, flags) in WORKLOADS.items():
+            print(f"{name}: {what}; {rate} conversations a second; {flags}")
+        return
+    sys.exit(0 if all([validate(options, model, name) for model in options.models for name in options.workloads]) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+// Changes an input log, makes its checksums right, reads it and replays it: whatever it says, it is refused, or an
+// engine runs on it to the end.
+//
+// The input is a list of changes of five bytes: which frame, two for the place in it, how, and the new byte.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "engine/engine.h"
+#include "engine/input_log.h"
+#include "exec/sim/sim_executor.h"
+#include "exec/sim/sim_memory.h"
+#include "sim/input_replay.h"
+
+namespace cachalot {
+namespace {
+
+constexpr size_t kMagicBytes = 8;
+constexpr size_t kFrameHead = 8;
+constexpr uint32_t kMostSlots = 4096;
+constexpr uint32_t kSlots = 40;
+
+engine::GenerateRequest AnyRequest(uint64_t id, SplitMix64& random) {
+  engine::GenerateRequest request;
+  request.id = RequestId(id);
+  request.prompt.assign(1 + random.Below(60), static_cast<TokenId>(random.Below(4)));
+  request.max_tokens = static_cast<uint32_t>(random.Below(20));
+  request.n = 1 + static_cast<uint32_t>(random.Below(2));
+  request.end_tokens = {7};
+  if (random.Below(2) == 0) request.session = engine::SessionName{"owner", "id"};
+  if (random.Below(3) == 0) request.retention.pin = Nanos(1000);
+  return request;
+}
+
+// Of an engine under a little of everything.
+std::string MakeLog() {
+  std::string bytes;
+  engine::InputLog log([&](const std::string& more) { bytes += more; });
+  engine::EngineOptions options{.max_sequences = 4, .admission = "expected", .pin_budget = 0.1, .input_log = &log};
+  ManualClock clock;
+  exec::SimExecutor executor({}, clock);
+  exec::SimMemory memory(executor.layout().slot_bytes, kSlots, std::nullopt, clock);
+  exec::Sampler sampler = exec::SimSampler();
+  engine::Engine engine(options, executor, memory, sampler);
+  log.Begin(engine::FactsOf(options, {}, executor, memory));
+  SplitMix64 random(1);
+  for (uint64_t step = 1; step < 30; ++step) {
+    engine::StepInput input{.now = Nanos(step * 1000), .last_duration = Nanos(900), .unix_seconds = step};
+    if (step < 20) input.arrivals.push_back(AnyRequest(step, random));
+    if (step % 5 == 0) input.cancels.push_back(RequestId(step - 1));
+    if (step % 7 == 0) input.inquiries.push_back({engine::InquiryId(step), engine::InquiryKind::kClear, {}});
+    if (step % 6 == 0) input.session_commands.push_back({.verb = engine::SessionVerb::kFork, .name = {"owner", "id"}});
+    engine.Step(std::move(input));
+  }
+  log.End();
+  return bytes;
+}
+
+struct Part {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+std::vector<Part> PayloadsOf(std::string_view bytes) {
+  std::vector<Part> parts;
+  for (size_t at = kMagicBytes; at < bytes.size(); at = parts.back().end) {
+    size_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size |= size_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
+    parts.push_back({at + kFrameHead, at + kFrameHead + size});
+  }
+  return parts;
+}
+
+void MakeRight(std::string& bytes, const Part& part) {
+  const std::string_view payload = std::string_view(bytes).substr(part.begin, part.end - part.begin);
+  const uint32_t checksum = Crc32c(std::as_bytes(std::span(payload)));
+  for (size_t i = 0; i < 4; ++i) bytes[part.begin - 4 + i] = static_cast<char>(checksum >> (8 * i));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  SetLogLevel(LogLevel::kOff);
+  static const std::string log = MakeLog();
+  static const std::vector<Part> parts = PayloadsOf(log);
+  std::string bytes = log;
+  for (; size >= 5; data += 5, size -= 5) {
+    const Part& part = parts[data[0] % parts.size()];
+    char& byte = bytes[part.begin + (data[1] | data[2] << 8) % (part.end - part.begin)];
+    byte = static_cast<char>(data[3] % 2 == 0 ? data[4] : byte ^ data[4]);
+    MakeRight(bytes, part);
+  }
+  Result<engine::LoggedInputs> read = engine::ParseInputLog(bytes);
+  if (!read.ok() || read->facts.slots > kMostSlots) return 0;
+  static_cast<void>(sim::ReplayInputs(std::move(*read), {}, [](const std::string&) {}));
+  return 0;
+}
+
+}  // namespace cachalot

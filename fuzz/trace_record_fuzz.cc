@@ -1,0 +1,10 @@
+// Any bytes as a trace in the format "record".
+#include "trace_fuzz.h"
+
+#include "base/check.h"
+#include "sim/read_trace.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  cachalot::sim::FuzzTrace(data, size, "record", "");
+  return 0;
+}

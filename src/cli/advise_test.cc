@@ -1,0 +1,154 @@
+// Traffic of which it is known what holds it back, simulated with the server's engine.
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/advise_run.h"
+#include "plan/advice_report.h"
+#include "plan/models.h"
+#include "plan/testing/shapes.h"
+#include "sim/profile.h"
+#include "sim/reorder.h"
+#include "sim/testing/made_trace.h"
+
+namespace cachalot::cli {
+namespace {
+
+using plan::Constraint;
+using sim::testing::Ask;
+using sim::testing::MadeTrace;
+using sim::testing::TextOf;
+using ::testing::HasSubstr;
+
+struct Machine {
+  uint64_t slots = 100'000;
+  StepCurve curve{};
+  uint32_t block_tokens = 16;
+};
+
+plan::Present PresentOn(const Machine& machine) {
+  plan::Present present;
+  present.request.model = plan::KnownModel("llama-3.1-8b");
+  present.request.machine.measured = machine.curve;
+  present.request.weight_format = plan::PublishedFormat(present.request.model);
+  present.request.kv.format = *plan::FindKvFormat("f16");
+  present.request.kv.block_tokens = machine.block_tokens;
+  present.request.kv.reference_tokens = present.request.context_tokens = 32'768;
+  const plan::KvSizes sizes = *plan::SizeKv(present.request.model, present.request.kv);
+  present.kv_bytes = machine.slots * sizes.slot_bytes;
+  present.setting = *plan::SettingOf(present.request, present.kv_bytes);
+  return present;
+}
+
+struct Advised {
+  sim::TrafficProfile profile;
+  plan::Diagnosis diagnosis;
+  plan::Report report;
+};
+
+Advised Advise(const sim::Trace& trace, plan::Present present) {
+  Advised advised;
+  const sim::Overlap overlap = sim::FindOverlap(trace);
+  advised.profile = sim::ProfileTraffic(trace, overlap);
+  present.traffic.reorder = advised.profile.edited_tokens + advised.profile.moved_tokens > 0;
+  present.traffic.distinct_tokens = advised.profile.prompt_tokens;
+  const AdviseRun run(trace, sim::Reordered(trace, overlap), {});
+  Result<plan::Diagnosis> diagnosis = plan::Diagnose(present, std::ref(run));
+  EXPECT_TRUE(diagnosis.ok()) << diagnosis.status().message();
+  if (!diagnosis.ok()) return advised;
+  advised.diagnosis = std::move(diagnosis).value();
+  advised.report = plan::BuildAdviceReport({.source = "test", .profile = advised.profile}, present, advised.diagnosis);
+  return advised;
+}
+
+const plan::Probe& ProbeOf(const Advised& advised, Constraint constraint) {
+  return *std::ranges::find(advised.diagnosis.probes, constraint, &plan::Probe::constraint);
+}
+
+sim::Trace NewTexts(uint64_t requests, uint64_t prompt, uint64_t output, double seconds_apart) {
+  MadeTrace made(seconds_apart);
+  for (uint64_t i = 0; i < requests; ++i) made.Add(Ask{.prompt = {TextOf(100 + i, 0, prompt)}, .output = output});
+  return std::move(made).Take();
+}
+
+TEST(Advise, ComputeBindsWhereMemoryIdlesAndRequestsWait) {
+  // Each takes a second to compute and comes after half of one.
+  const Advised advised = Advise(NewTexts(60, 2000, 4, 0.5), PresentOn({.curve = {1e-4, 5e-4, 0, 0, 0}}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kCompute);
+  EXPECT_LT(ProbeOf(advised, Constraint::kCapacity).gain, plan::kLeastGain);
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("more KV does nothing"));
+  for (const plan::Advice& advice : advised.diagnosis.advice) EXPECT_NE(advice.lever.name, "twice the KV memory");
+}
+
+TEST(Advise, CapacityBindsWhereThePoolHoldsTooFewAtOnce) {
+  // Four seconds each, two a second, and room for two.
+  const Advised advised =
+      Advise(NewTexts(60, 1000, 200, 0.5), PresentOn({.slots = 160, .curve = {0.02, 1e-7, 0, 0, 0}}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kCapacity);
+  ASSERT_FALSE(advised.diagnosis.advice.empty());
+  const bool more = std::ranges::any_of(advised.diagnosis.advice,
+                                        [](const plan::Advice& a) { return a.lever.name == "twice the KV memory"; });
+  EXPECT_TRUE(more);
+  EXPECT_GT(advised.diagnosis.present.pressure, 0.5);
+}
+
+TEST(Advise, RecomputationBindsWhereThePoolRunsThemButDoesNotKeepThem) {
+  MadeTrace made(0.3);
+  for (uint64_t turn = 0; turn < 15; ++turn) {
+    for (uint64_t talk = 0; talk < 8; ++talk) {
+      made.Add(Ask{.prompt = {TextOf(10 + talk, 0, 2000 + 50 * turn)}, .output = 4});
+    }
+  }
+  const Advised advised = Advise(std::move(made).Take(), PresentOn({.slots = 600, .curve = {1e-3, 2e-4, 0, 0, 0}}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kRecomputation);
+  EXPECT_GT(advised.diagnosis.present.recomputed, 0.2);
+}
+
+TEST(Advise, FragmentationBindsWhereBlocksAreLargeAndRequestsShort) {
+  const Advised advised =
+      Advise(NewTexts(200, 20, 40, 0.1), PresentOn({.slots = 8, .curve = {0.05, 1e-7, 0, 0, 0}, .block_tokens = 256}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kFragmentation);
+  ASSERT_FALSE(advised.diagnosis.advice.empty());
+  EXPECT_EQ(advised.diagnosis.advice[0].lever.flags, "--block-tokens 16");
+}
+
+TEST(Advise, NothingHelpsWhereRequestsDoNotWait) {
+  const Advised advised = Advise(NewTexts(30, 500, 20, 100), PresentOn({.curve = {0.01, 1e-4, 0, 0, 0}}));
+  EXPECT_EQ(advised.diagnosis.binds, std::nullopt);
+  EXPECT_TRUE(advised.diagnosis.advice.empty()) << advised.diagnosis.advice[0].lever.name;
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("Nothing binds"));
+  EXPECT_THAT(advised.report.answers[1], HasSubstr("No change helps"));
+}
+
+TEST(Advise, AStampInTheSystemPromptIsFoundAndMovingItHelpsMost) {
+  MadeTrace made(0.4);
+  for (uint64_t i = 0; i < 80; ++i) {
+    made.Add(Ask{.prompt = {TextOf(1, 0, 37), TextOf(1000 + i, 0, 6), TextOf(1, 37, 1500), TextOf(5000 + i, 0, 50)},
+                 .output = 4});
+  }
+  const Advised advised = Advise(std::move(made).Take(), PresentOn({.curve = {1e-3, 5e-4, 0, 0, 0}}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kCompute);
+  EXPECT_EQ(advised.profile.divergences.front().position, 37u);
+  ASSERT_FALSE(advised.diagnosis.advice.empty());
+  const plan::Advice& first = advised.diagnosis.advice.front();
+  EXPECT_EQ(first.lever.name, "prompt order");
+  EXPECT_GT(first.gain, 2);
+  EXPECT_LT(advised.diagnosis.present.hit_rate, 0.05);
+  EXPECT_GT(first.after.hit_rate, 0.9);
+}
+
+TEST(Advise, OutcomesDoNotDependOnTheNumberOfThreads) {
+  const sim::Trace trace = NewTexts(20, 300, 20, 0.2);
+  const plan::Present present = PresentOn({.slots = 60, .curve = {0.01, 1e-4, 0, 0, 0}});
+  const std::vector<plan::Setting> settings(4, present.setting);
+  const auto one = *AdviseRun(trace, {}, {.threads = 1})(settings);
+  const auto four = *AdviseRun(trace, {}, {.threads = 4})(settings);
+  for (size_t i = 0; i < settings.size(); ++i) {
+    EXPECT_EQ(one[i].e2e_mean_seconds, four[i].e2e_mean_seconds);
+    EXPECT_EQ(one[0].e2e_mean_seconds, one[i].e2e_mean_seconds);
+  }
+}
+
+}  // namespace
+}  // namespace cachalot::cli

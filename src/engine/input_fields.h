@@ -1,0 +1,62 @@
+// What the values that enter a step are made up of, for logs (engine/log_fields.h).
+// Threads:   pure functions.
+// Ownership: none.
+// Invariant: what was written is read back equal, but for stop conditions: whether there is one is all that is kept.
+// Cost:      linear in the bytes.
+#pragma once
+
+#include "base/prefix_scope.h"
+#include "base/retention.h"
+#include "base/sampling.h"
+#include "engine/engine.h"
+#include "engine/log_fields.h"
+
+namespace cachalot::engine {
+
+void Fields(auto& a, Like<SamplingParams> auto& v) {
+  a(v.temperature, v.top_k, v.top_p, v.min_p, v.repetition_penalty, v.presence_penalty, v.frequency_penalty);
+  a(v.logit_bias, v.seed, v.logprobs);
+}
+
+void Fields(auto& a, Like<CacheSalt> auto& v) { a(v.high, v.low); }
+void Fields(auto& a, Like<PrefixScope> auto& v) { a(v.salt, v.public_tokens); }
+
+void Fields(auto& a, Like<RetentionHints> auto& v) {
+  a.EnumUpTo(v.priority, RetentionPriority::kHigh);
+  a(v.ttl, v.pin, v.scrub);
+}
+
+void Fields(auto& a, Like<SessionName> auto& v) { a(v.owner, v.id); }
+void Fields(auto& a, Like<ReturnHint> auto& v) { a(v.returns, v.in); }
+
+inline void Fields(LogWriter& a, const StopConditionFactory& v) { a(static_cast<bool>(v)); }
+inline void Fields(LogReader& a, StopConditionFactory& v) {
+  bool stops = false;
+  a(stops);
+  v = {};
+  if (stops) v = [] { return nullptr; };
+}
+
+void Fields(auto& a, Like<GenerateRequest> auto& v) {
+  a(v.id, v.prompt, v.max_tokens, v.n, v.sampling, v.end_tokens);
+  Fields(a, v.stop);
+  a(v.prompt_logprobs, v.scope, v.tenant, v.retention, v.session, v.session_ttl_seconds, v.returns);
+}
+
+void Fields(auto& a, Like<Inquiry> auto& v) {
+  a(v.id);
+  a.EnumUpTo(v.kind, InquiryKind::kDecisions);
+  a(v.requests);
+}
+
+void Fields(auto& a, Like<SessionCommand> auto& v) {
+  a(v.id);
+  a.EnumUpTo(v.verb, SessionVerb::kPrefetch);
+  a(v.name, v.every_owner, v.after, v.limit, v.pinned, v.other, v.prompt, v.scope, v.when);
+}
+
+void Fields(auto& a, Like<StepInput> auto& v) {
+  a(v.now, v.last_duration, v.waited, v.arrivals, v.cancels, v.inquiries, v.session_commands, v.unix_seconds);
+}
+
+}  // namespace cachalot::engine

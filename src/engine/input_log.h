@@ -1,0 +1,108 @@
+// InputLog keeps all that enters an engine: what it was made with, the input of each step, and what the world outside
+// answered in it: the tokens that were sampled, what ended by a stop condition, a run that failed. With it the same
+// engine makes the same decisions again without the model (sim/input_replay.h). It holds what clients sent and got.
+// Threads:   engine thread; so is the sink.
+// Ownership: owns the sink. A parsed log owns all that it holds.
+// Invariant: a log that was cut off anywhere is read up to the last whole step, and says so; damage is found.
+// Cost:      a copy of each request and 13 bytes per token.
+//
+// The format is in docs/replay.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/kv_layout.h"
+#include "engine/engine.h"
+
+namespace cachalot::engine {
+
+struct HostFacts {
+  uint64_t memory_bytes = 0;
+  std::string eviction;
+};
+
+// What an engine was made with.
+struct InputFacts {
+  EngineOptions options;  // without logs
+  KvLayout layout;
+  uint32_t slots = 0;
+  uint32_t vocabulary = 0;
+  uint64_t context_tokens = 0;
+  uint32_t most_rows = 0;  // of one run
+  uint32_t most_logit_rows = 0;
+  Digest identity{};
+  std::optional<StepCurve> step_curve;
+  std::optional<TierRate> host_rate;
+  std::optional<HostFacts> host;
+  bool asynchronous_copies = false;
+};
+
+// Each names what cannot be, of facts that come from a file.
+std::vector<std::string> Problems(const InputFacts& facts);
+// But for host memory, which whoever made it knows.
+InputFacts FactsOf(const EngineOptions& options, const ModelFacts& facts, const exec::Executor& executor,
+                   const exec::DeviceMemory& memory);
+
+struct LoggedToken {
+  RequestId request;
+  uint32_t choice = 0;
+  TokenId token = 0;
+  bool stops = false;  // the choice, as its end token or condition says
+};
+
+// What a device's memory says of a copy: to Done, and to Wait.
+enum class CopyAnswer : uint8_t { kUnderWay = 0, kDone = 1, kWell = 2, kFailed = 3 };
+
+struct LoggedStep {
+  StepInput input;
+  bool drains = false;             // the engine drains from this step on
+  std::vector<CopyAnswer> copies;  // in the order of the questions
+  std::vector<LoggedToken> tokens;
+  bool run_failed = false;
+};
+
+class InputLog {
+ public:
+  using Sink = std::function<void(std::string)>;
+
+  explicit InputLog(Sink sink) : sink_(std::move(sink)) {}
+
+  // Once, before the first step.
+  void Begin(const InputFacts& facts);
+  void BeginStep(const StepInput& input);
+  void EndStep(const StepOutput& output);
+  void Drained() { drains_ = true; }
+  void NoteCopy(CopyAnswer answer) { copies_.push_back(answer); }
+  // There are no more steps.
+  void End();
+
+ private:
+  void Write(const std::string& payload);
+
+  const Sink sink_;
+  std::string input_;               // of this step
+  std::vector<CopyAnswer> copies_;  // since the step before
+  bool drains_ = false;
+  uint64_t step_failures_ = 0;
+};
+
+// What the engine is to see of a memory, so that the log hears what that answers. Both must outlive it.
+std::unique_ptr<exec::DeviceMemory> MakeLoggedMemory(exec::DeviceMemory& memory, InputLog& log);
+
+struct LoggedInputs {
+  InputFacts facts;
+  std::vector<LoggedStep> steps;
+  Status damage;  // kCorrupt, with the offset: the steps are those before it
+};
+
+// kCorrupt or kInvalid, with the offset, where not even the engine's facts can be read.
+Result<LoggedInputs> ParseInputLog(std::string_view bytes);
+
+}  // namespace cachalot::engine

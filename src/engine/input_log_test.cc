@@ -1,0 +1,207 @@
+#include "engine/input_log.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "engine/input_fields.h"
+#include "exec/testing/fake_executor.h"
+
+namespace cachalot::engine {
+namespace {
+
+InputFacts SomeFacts() {
+  InputFacts facts{
+      .options = {}, .layout = exec::FakeExecutor::LayoutFor({}), .step_curve = {}, .host_rate = {}, .host = {}};
+  facts.options.eviction = "lru";
+  facts.options.tenants = {{.queue = 3, .weight = 2}, {}};
+  facts.options.sessions.memory = ByteSize{uint64_t{1} << 50};
+  facts.slots = 100;
+  facts.vocabulary = 1000;
+  facts.context_tokens = 4096;
+  facts.most_rows = 8;
+  facts.most_logit_rows = 4;
+  facts.identity = {1, 2, 3};
+  facts.step_curve = StepCurve{1, 2, 3, 4, 5};
+  facts.host = HostFacts{1 << 20, "s3fifo"};
+  return facts;
+}
+
+GenerateRequest FullRequest() {
+  GenerateRequest request;
+  request.id = RequestId(77);
+  request.prompt = {1, 2, 999};
+  request.max_tokens = 5;
+  request.n = 2;
+  request.sampling.temperature = 0.25f;
+  request.sampling.logit_bias = {{3, -1.5f}};
+  request.sampling.seed = ~uint64_t{0};
+  request.end_tokens = {4, 9};
+  request.stop = [] { return nullptr; };
+  request.prompt_logprobs = 3;
+  request.scope = {.salt = {.high = 8, .low = 9}, .public_tokens = 2};
+  request.tenant = TenantId(1);
+  request.retention = {.priority = RetentionPriority::kHigh, .ttl = Nanos(5), .pin = Nanos(6), .scrub = true};
+  request.session = SessionName{"owner", "id"};
+  request.session_ttl_seconds = 11;
+  request.returns = {.returns = true, .in = Nanos(12)};
+  return request;
+}
+
+StepInput FullInput(Nanos now) {
+  StepInput input{.now = now, .last_duration = Nanos(2), .waited = Nanos(3), .unix_seconds = 4};
+  input.arrivals.push_back(FullRequest());
+  input.cancels = {RequestId(5), RequestId(6)};
+  input.inquiries.push_back({InquiryId(7), InquiryKind::kProbe, {FullRequest()}});
+  SessionCommand command;
+  command.id = SessionCommandId(8);
+  command.verb = SessionVerb::kPrefetch;
+  command.name = {"owner", "id"};
+  command.other = "file";
+  command.prompt = {1, 2};
+  command.when = Nanos(9);
+  input.session_commands.push_back(command);
+  return input;
+}
+
+struct Made {
+  std::string bytes;
+  std::vector<size_t> ends;  // offsets at which a step, or the facts, ended
+};
+
+Made MakeLog(int steps) {
+  Made made;
+  InputLog log([&](const std::string& bytes) { made.bytes += bytes; });
+  log.Begin(SomeFacts());
+  made.ends.push_back(made.bytes.size());
+  StepOutput output;
+  for (int i = 0; i < steps; ++i) {
+    if (i == 1) log.Drained();
+    log.BeginStep(FullInput(Nanos(10 * i)));
+    output.tokens = {{RequestId(77), 0, {.token = 3}}, {RequestId(77), 1, {.token = static_cast<TokenId>(i)}}};
+    output.finishes = {{RequestId(77), 1, FinishReason::kStop}};
+    output.stats.step_failures = i == 2 ? 1 : output.stats.step_failures;
+    log.EndStep(output);
+    made.ends.push_back(made.bytes.size());
+  }
+  log.End();
+  return made;
+}
+
+// All that a step's input holds, as bytes.
+std::string BytesOf(const StepInput& input) {
+  LogWriter out;
+  out(input);
+  return out.Take();
+}
+
+TEST(InputLog, HoldsAllThatEntered) {
+  const auto log = ParseInputLog(MakeLog(4).bytes);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  EXPECT_TRUE(log->damage.ok());
+  ASSERT_EQ(log->steps.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    const LoggedStep& step = log->steps[i];
+    EXPECT_EQ(BytesOf(step.input), BytesOf(FullInput(Nanos(10 * static_cast<int64_t>(i)))));
+    EXPECT_EQ(step.drains, i == 1);
+    EXPECT_EQ(step.run_failed, i == 2);
+    ASSERT_EQ(step.tokens.size(), 2u);
+    EXPECT_EQ(step.tokens[1].token, i);
+    EXPECT_FALSE(step.tokens[0].stops);
+    EXPECT_TRUE(step.tokens[1].stops);
+  }
+  const GenerateRequest& request = log->steps[0].input.arrivals.at(0);
+  EXPECT_EQ(request.prompt, FullRequest().prompt);
+  EXPECT_EQ(request.session, FullRequest().session);
+  EXPECT_EQ(request.retention, FullRequest().retention);
+  EXPECT_TRUE(request.stop);
+  const InputFacts facts = SomeFacts();
+  EXPECT_EQ(log->facts.options.eviction, "lru");
+  EXPECT_EQ(log->facts.options.tenants.at(0).weight, 2u);
+  EXPECT_EQ(log->facts.options.sessions.memory.bytes, facts.options.sessions.memory.bytes);
+  EXPECT_EQ(log->facts.layout.slot_bytes, facts.layout.slot_bytes);
+  EXPECT_EQ(log->facts.identity, facts.identity);
+  EXPECT_EQ(log->facts.step_curve, facts.step_curve);
+  EXPECT_EQ(log->facts.host->memory_bytes, facts.host->memory_bytes);
+}
+
+TEST(InputLog, ALogThatWasCutOffIsReadUpToTheLastWholeStep) {
+  const Made made = MakeLog(3);
+  for (size_t size = 0; size < made.bytes.size(); ++size) {
+    const auto log = ParseInputLog(std::string_view(made.bytes).substr(0, size));
+    if (size < made.ends.front()) {
+      ASSERT_FALSE(log.ok()) << size;
+      EXPECT_NE(log.status().message().find("offset"), std::string::npos);
+      continue;
+    }
+    ASSERT_TRUE(log.ok()) << size << ": " << log.status().message();
+    EXPECT_EQ(log->damage.code(), Code::kCorrupt) << size;
+    const auto whole = std::ranges::count_if(made.ends, [&](size_t end) { return end <= size; }) - 1;
+    EXPECT_EQ(log->steps.size(), static_cast<size_t>(whole)) << size;
+    const std::string at = std::to_string(made.ends[static_cast<size_t>(whole)]);
+    EXPECT_TRUE(log->damage.message().starts_with("offset " + at + ":")) << log->damage.message();
+  }
+}
+
+TEST(InputLog, AFlippedBitIsFound) {
+  const Made made = MakeLog(2);
+  for (size_t i = 0; i < made.bytes.size(); ++i) {
+    std::string bytes = made.bytes;
+    bytes[i] = static_cast<char>(bytes[i] ^ (1 << (i % 8)));
+    const auto log = ParseInputLog(bytes);
+    EXPECT_FALSE(log.ok() && log->damage.ok()) << i;
+  }
+}
+
+// Frames whose checksums are right, whatever they hold.
+std::string Framed(const std::string& payload) {
+  LogWriter head;
+  head(static_cast<uint32_t>(payload.size()), Crc32c(std::as_bytes(std::span(payload))));
+  return head.Take() + payload;
+}
+
+TEST(InputLog, WhatCannotBeIsRefusedThoughItsChecksumIsRight) {
+  const Made made = MakeLog(1);
+  const std::string facts = made.bytes.substr(0, made.ends[0]), step = made.bytes.substr(made.ends[0] + 8);
+  const size_t length = made.ends[1] - made.ends[0] - 8;
+  for (size_t i = 0; i < length; ++i) {
+    std::string payload = step.substr(0, length);
+    payload[i] = static_cast<char>(0xFF);
+    static_cast<void>(ParseInputLog(facts + Framed(payload)));  // neither crashes nor allocates without bound
+  }
+  std::string payload = step.substr(0, length);
+  payload[1] = 'x';  // now
+  payload[8] = static_cast<char>(0x80);
+  const auto negative = ParseInputLog(facts + Framed(payload));
+  ASSERT_TRUE(negative.ok());
+  EXPECT_EQ(negative->damage.code(), Code::kCorrupt);
+  EXPECT_TRUE(negative->steps.empty());
+}
+
+TEST(InputLog, FactsOfNoEngineAreRefused) {
+  const auto refused = [](auto change) {
+    InputFacts facts = SomeFacts();
+    change(facts);
+    std::string bytes;
+    InputLog log([&](const std::string& more) { bytes += more; });
+    log.Begin(facts);
+    const auto parsed = ParseInputLog(bytes);
+    return !parsed.ok() && parsed.status().code() == Code::kInvalid;
+  };
+  EXPECT_FALSE(refused([](InputFacts&) {}));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.slots = 0; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.slots = 0xFFFFFFFF; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.vocabulary = 0; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.layout.shape.block_tokens = 0; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.layout.groups.clear(); }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.layout.slot_bytes = 0; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.options.eviction = "none"; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.options.step_rows = 0; }));
+}
+
+}  // namespace
+}  // namespace cachalot::engine

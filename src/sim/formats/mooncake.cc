@@ -1,0 +1,82 @@
+// The Mooncake project's traces: an object a line of timestamp (ms), input_length, output_length and hash_ids, one per
+// block. Other members are ignored.
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "sim/formats/fields.h"
+#include "sim/formats/trace_format.h"
+
+namespace cachalot::sim {
+namespace {
+
+constexpr uint64_t kNone = UINT64_MAX;
+
+Result<std::vector<uint64_t>> Blocks(const Json& line) {
+  CACHALOT_ASSIGN_OR_RETURN(const Json* value, Member(line, "hash_ids"));
+  if (value->AsArray() == nullptr) {
+    return Invalid(fmt::format("\"hash_ids\": expected an array of integers, got {}", value->TypeName()));
+  }
+  std::vector<uint64_t> blocks;
+  blocks.reserve(value->AsArray()->size());
+  for (const Json& id : *value->AsArray()) {
+    if (id.AsInt() == nullptr || *id.AsInt() < 0) {
+      return Invalid(fmt::format("\"hash_ids\"[{}]: expected an integer of at least 0, got {}", blocks.size(),
+                                 id.AsInt() == nullptr ? id.TypeName() : id.Dump()));
+    }
+    blocks.push_back(static_cast<uint64_t>(*id.AsInt()));
+  }
+  return blocks;
+}
+
+class MooncakeFormat final : public TraceFormat {
+ public:
+  explicit MooncakeFormat(const FormatContext& context)
+      : limits_(context.options.limits), block_tokens_(context.trace.block_tokens) {}
+
+  Result<std::optional<TraceRequest>> Read(std::string_view text) override {
+    CACHALOT_ASSIGN_OR_RETURN(const Json line, ParseObject(text));
+    TraceRequest request;
+    CACHALOT_ASSIGN_OR_RETURN(request.arrival, MillisecondMember(line, "timestamp"));
+    CACHALOT_ASSIGN_OR_RETURN(request.input_tokens, TokenMember(line, "input_length", limits_));
+    CACHALOT_ASSIGN_OR_RETURN(request.output_tokens, TokenMember(line, "output_length", limits_));
+    CACHALOT_ASSIGN_OR_RETURN(request.blocks, Blocks(line));
+    CACHALOT_RETURN_IF_ERROR(Check(request));
+    uint64_t before = kNone;
+    for (const uint64_t id : request.blocks) before_[id] = std::exchange(before, id);
+    return std::optional(std::move(request));
+  }
+
+ private:
+  Status Check(const TraceRequest& request) const {
+    const uint64_t expected = (request.input_tokens + block_tokens_ - 1) / block_tokens_;
+    if (request.blocks.size() != expected) {
+      return Invalid(fmt::format("{} hash_ids for {} input tokens: expected {}, one per block of {}",
+                                 request.blocks.size(), request.input_tokens, expected, block_tokens_));
+    }
+    std::unordered_map<uint64_t, uint64_t> here;
+    uint64_t before = kNone;
+    for (const uint64_t id : request.blocks) {
+      const auto known = before_.find(id);
+      const uint64_t first = known == before_.end() ? here.emplace(id, before).first->second : known->second;
+      if (first != before) {
+        return Invalid(fmt::format("hash id {} stands in another place than in an earlier request", id));
+      }
+      before = id;
+    }
+    return OkStatus();
+  }
+
+  const TraceLimits limits_;
+  const uint32_t block_tokens_;
+  std::unordered_map<uint64_t, uint64_t> before_;  // by id: the one that it follows
+};
+
+}  // namespace
+
+std::unique_ptr<TraceFormat> MakeMooncakeFormat(const FormatContext& context) {
+  return std::make_unique<MooncakeFormat>(context);
+}
+
+}  // namespace cachalot::sim

@@ -1,0 +1,278 @@
+#include "sim/input_replay.h"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/crc32c.h"
+#include "base/random.h"
+#include "exec/device_memory.h"
+#include "exec/testing/fake_executor.h"
+#include "sim/sim_server.h"
+#include "tier/aligned_bytes.h"
+#include "tier/host_tier.h"
+
+namespace cachalot::sim {
+namespace {
+
+using engine::DecisionLog;
+using engine::InputLog;
+using engine::StepInput;
+
+struct TrafficCase {
+  const char* name;
+  std::vector<uint32_t> windows = {0};
+  std::string admission = "guaranteed";
+  uint32_t slots = 60;
+  uint64_t host_bytes = 0;
+  const char* decides = "admit ";  // something that is decided in this case
+  bool over_link = false;          // else copies take no time
+};
+
+// An engine over the fake model under random traffic, with both logs.
+class Traffic {
+ public:
+  Traffic(const TrafficCase& run, uint64_t seed) : random_(seed) {
+    exec::FakeOptions model;
+    model.windows = run.windows;
+    model.limits = {.rows = 40, .logit_rows = 12};
+    engine::EngineOptions options{.max_queue = 20,
+                                  .max_sequences = 10,
+                                  .step_rows = 40,
+                                  .prefill_chunk = 24,
+                                  .admission = run.admission,
+                                  .pin_budget = 0.1,
+                                  .tenants = std::vector<TenantTerms>(3),
+                                  .decision_log = &decision_log_,
+                                  .input_log = &input_log_};
+    options.tenants[1].weight = 3;
+    options.tenants[2].tenant.sequences = 2;
+    engine::ModelFacts facts{.identity = {7}, .step_curve = StepCurve{1e-3, 1e-4, 1e-7, 1e-7, 1e-5}};
+    const KvLayout layout = exec::FakeExecutor::LayoutFor(model);
+    std::optional<engine::HostFacts> host_facts;
+    if (run.host_bytes > 0) {
+      host_ = tier::HostTier::Make(host_memory_.Resize(run.host_bytes),
+                                   {layout.slot_bytes, static_cast<uint32_t>(layout.groups.size())})
+                  .value();
+      facts.host = host_.get();
+      host_facts = engine::HostFacts{run.host_bytes, std::string(tier::CellEvictionNames().front())};
+    }
+    memory_ = run.over_link ? exec::MakeSimLinkMemory(layout.slot_bytes, run.slots,
+                                                      {.bytes_per_second = 1e8, .latency = Nanos(1000)}, clock_)
+                                  .value()
+                            : exec::MakeCpuMemory(layout.slot_bytes, run.slots).value();
+    executor_.emplace(model, *memory_, &clock_);
+    logged_memory_ = engine::MakeLoggedMemory(*memory_, input_log_);
+    engine_.emplace(options, *executor_, *logged_memory_, sampler_, facts);
+    engine::InputFacts logged = engine::FactsOf(options, facts, *executor_, *memory_);
+    logged.host = host_facts;
+    input_log_.Begin(logged);
+  }
+
+  void Run(int steps) {
+    for (int i = 0; i < steps; ++i) Step(AnyInput());
+    engine_->Drain();
+    Step(AnyInput());
+    while (!engine_->idle()) Step({});
+    EXPECT_TRUE(executor_->violations().empty()) << executor_->violations().front();
+    input_log_.End();
+  }
+
+  const std::string& inputs() const { return inputs_; }
+  const std::string& decisions() const { return decisions_; }
+
+ private:
+  uint32_t Below(uint64_t n) { return static_cast<uint32_t>(random_.Below(n)); }
+
+  void Step(StepInput input) {
+    clock_.Advance(Nanos(1 + Below(5'000'000)));
+    input.now = clock_.Now();
+    input.unix_seconds = static_cast<uint64_t>(clock_.UnixSeconds());
+    engine_->Step(std::move(input));
+  }
+
+  StepInput AnyInput() {
+    StepInput input;
+    input.last_duration = Nanos(Below(200'000'000));
+    input.waited = Nanos(Below(3) == 0 ? Below(1000) : 0);
+    while (Below(5) < 2) input.arrivals.push_back(AnyRequest());
+    if (last_id_ > 0 && Below(6) == 0) input.cancels.push_back(RequestId(1 + Below(last_id_)));
+    if (Below(40) == 0) executor_->FailRun(1, Internal("injected"));
+    if (Below(20) == 0) input.inquiries.push_back(AnyInquiry());
+    if (Below(6) == 0) input.session_commands.push_back(AnyCommand());
+    return input;
+  }
+
+  // Most begin as an earlier one.
+  std::vector<TokenId> AnyPrompt() {
+    std::vector<TokenId> prompt;
+    if (!prompts_.empty() && Below(4) > 0) {
+      const std::vector<TokenId>& other = prompts_[Below(prompts_.size())];
+      prompt.assign(other.begin(), other.begin() + Below(other.size()));
+    }
+    for (uint32_t more = 1 + Below(60); more > 0 && prompt.size() < 120; --more) prompt.push_back(Below(900));
+    if (prompts_.size() < 40) prompts_.emplace_back();
+    return prompts_[Below(prompts_.size())] = prompt;
+  }
+
+  engine::GenerateRequest AnyRequest() {
+    engine::GenerateRequest request;
+    request.id = RequestId(++last_id_);
+    request.prompt = AnyPrompt();
+    request.max_tokens = Below(Below(5) == 0 ? 200 : 40);
+    request.n = 1 + Below(3);
+    request.sampling.temperature = Below(2) == 0 ? 0.0f : 1.0f;
+    request.sampling.seed = random_();
+    request.sampling.logit_bias = {{Below(100), 0.5f}};
+    if (Below(4) == 0) request.prompt_logprobs = 1;
+    if (Below(4) == 0) request.end_tokens = {Below(1000)};
+    if (Below(3) == 0) request.stop = EndAfter(1 + Below(10));
+    request.scope = {.salt = {.high = 0, .low = Below(2)}, .public_tokens = Below(2) * 20};
+    request.tenant = TenantId(Below(3));
+    if (Below(3) == 0) request.session = engine::SessionName{"owner", std::to_string(Below(4))};
+    request.session_ttl_seconds = Below(2) * 3;
+    if (Below(4) == 0) request.returns.in = Nanos(Below(1'000'000));
+    request.retention.priority = static_cast<RetentionPriority>(Below(3));
+    if (Below(3) == 0) request.retention.ttl = Nanos(1000 * (1 + Below(200)));
+    if (Below(4) == 0) request.retention.pin = Nanos(1000 * (1 + Below(100'000)));
+    request.retention.scrub = Below(4) == 0;
+    return request;
+  }
+
+  engine::Inquiry AnyInquiry() {
+    engine::Inquiry inquiry{engine::InquiryId(Below(1000)), static_cast<engine::InquiryKind>(Below(4)), {}};
+    if (inquiry.kind == engine::InquiryKind::kProbe) inquiry.requests.emplace_back().prompt = AnyPrompt();
+    return inquiry;
+  }
+
+  engine::SessionCommand AnyCommand() {
+    engine::SessionCommand command;
+    command.id = engine::SessionCommandId(++last_command_);
+    command.verb = static_cast<engine::SessionVerb>(Below(10));
+    command.name = {"owner", std::to_string(Below(4))};
+    command.pinned = Below(2) == 0;
+    command.other = std::to_string(Below(6));
+    command.prompt = AnyPrompt();
+    return command;
+  }
+
+  SplitMix64 random_;
+  std::vector<std::vector<TokenId>> prompts_;
+  std::string inputs_, decisions_;
+  InputLog input_log_{[this](const std::string& bytes) { inputs_ += bytes; }};
+  DecisionLog decision_log_{[this](const std::string& lines) { decisions_ += lines; }};
+  tier::AlignedBytes host_memory_;
+  std::unique_ptr<tier::HostTier> host_;
+  ManualClock clock_{1'000'000};
+  std::unique_ptr<exec::DeviceMemory> memory_, logged_memory_;
+  std::optional<exec::FakeExecutor> executor_;
+  exec::Sampler sampler_ = exec::FakeSampler();
+  std::optional<engine::Engine> engine_;
+  uint64_t last_id_ = 0;
+  uint64_t last_command_ = 0;
+};
+
+Result<InputReplayReport> ReplayText(const std::string& inputs, const std::optional<std::string>& eviction,
+                                     std::string* decisions) {
+  decisions->clear();
+  CACHALOT_ASSIGN_OR_RETURN(engine::LoggedInputs log, engine::ParseInputLog(inputs));
+  EXPECT_TRUE(log.damage.ok()) << log.damage.message();
+  return ReplayInputs(std::move(log), eviction, [decisions](const std::string& lines) { *decisions += lines; });
+}
+
+class InputReplay : public testing::TestWithParam<TrafficCase> {};
+
+TEST_P(InputReplay, MakesTheDecisionsThatWereMade) {
+  bool decides = false;
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    Traffic traffic(GetParam(), seed);
+    traffic.Run(400);
+    decides |= traffic.decisions().find(GetParam().decides) != std::string::npos;
+    for (const char* word : {"admit ", "evict ", "run ", "finish ", "refuse ", " stop ", " cancelled ", " error "}) {
+      EXPECT_NE(traffic.decisions().find(word), std::string::npos) << word;
+    }
+    std::string again;
+    const auto report = ReplayText(traffic.inputs(), {}, &again);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_TRUE(again == traffic.decisions()) << "seed " << seed;
+    EXPECT_EQ(report->other_tokens, 0u);
+    EXPECT_GT(report->tokens, 500u);
+  }
+  EXPECT_TRUE(decides) << GetParam().decides;
+}
+
+TEST_P(InputReplay, MakesOthersWithAnotherPolicy) {
+  Traffic traffic(GetParam(), 3);
+  traffic.Run(400);
+  std::string others;
+  const auto report = ReplayText(traffic.inputs(), "length", &others);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_FALSE(others == traffic.decisions());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, InputReplay,
+    testing::Values(TrafficCase{"Full"}, TrafficCase{"Sliding", {0, 24, 24, 40}},
+                    TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
+                    TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
+                    TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
+                    TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true}),
+    [](const auto& info) { return info.param.name; });
+
+// With bytes changed at random, and the checksums of all frames made right.
+std::string Damaged(const std::string& inputs, SplitMix64& random) {
+  constexpr size_t kMagicBytes = 8, kFrameHead = 8;
+  std::string bytes = inputs;
+  std::vector<std::pair<size_t, size_t>> frames;  // where payloads begin and end
+  for (size_t at = kMagicBytes; at < bytes.size(); at = frames.back().second) {
+    size_t size = 0;
+    for (size_t i = 0; i < 4; ++i) size |= size_t{static_cast<uint8_t>(bytes[at + i])} << (8 * i);
+    frames.push_back({at + kFrameHead, at + kFrameHead + size});
+  }
+  for (uint64_t changes = 1 + random.Below(3); changes > 0; --changes) {
+    const auto [begin, end] = frames[random.Below(4) == 0 ? 0 : random.Below(frames.size())];
+    const size_t at = begin + random.Below(end - begin);
+    bytes[at] = static_cast<char>(random.Below(2) == 0 ? random() : bytes[at] ^ (1 << random.Below(8)));
+    const uint32_t checksum = Crc32c(std::as_bytes(std::span(bytes).subspan(begin, end - begin)));
+    for (size_t i = 0; i < 4; ++i) bytes[begin - 4 + i] = static_cast<char>(checksum >> (8 * i));
+  }
+  return bytes;
+}
+
+TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
+  Traffic traffic({"Full"}, 2);
+  traffic.Run(40);
+  SplitMix64 random(9);
+  int refused = 0, cut_off = 0, replayed = 0;
+  for (int i = 0; i < 500; ++i) {
+    Result<engine::LoggedInputs> log = engine::ParseInputLog(Damaged(traffic.inputs(), random));
+    if (!log.ok()) {
+      EXPECT_NE(log.status().message().find("offset"), std::string::npos) << log.status().message();
+      ++refused;
+      continue;
+    }
+    if (log->facts.slots > 4096) continue;
+    cut_off += log->damage.ok() ? 0 : 1;
+    replayed += ReplayInputs(std::move(*log), {}, [](const std::string&) {}).ok() ? 1 : 0;
+  }
+  EXPECT_GT(refused, 20);
+  EXPECT_GT(cut_off, 20);
+  EXPECT_GT(replayed, 200);
+}
+
+TEST(InputReplayErrors, AnUnknownPolicyIsNamed) {
+  Traffic traffic({"Full"}, 1);
+  traffic.Run(3);
+  std::string text;
+  const auto report = ReplayText(traffic.inputs(), "newest", &text);
+  ASSERT_FALSE(report.ok());
+  EXPECT_NE(report.status().message().find("newest"), std::string::npos) << report.status().message();
+}
+
+}  // namespace
+}  // namespace cachalot::sim
