@@ -13,7 +13,7 @@ namespace cachalot::cli {
 
 struct TierOptions {
   ByteSize host_memory;
-  std::string host_eviction = "s3fifo";
+  std::string host_eviction = "lru";
   double host_share = 0.8;
   std::string disk_path;
   ByteSize disk_size;
@@ -28,7 +28,7 @@ struct TierOptions {
       "Memory for KV that leaves the device's, the staging and tables of lower tiers included, e.g. 8GiB. With "
       "--device "
       "cpu it would be the same memory. 0: none.");
-    f("host-eviction", host_eviction, "Which blocks leave --host-memory first: s3fifo or lru.");
+    f("host-eviction", host_eviction, "Which blocks leave --host-memory first: lru or s3fifo.");
     f("host-share", host_share, "Share of the available memory, 0 to 1, above which --host-memory is refused.");
     f("disk-path", disk_path,
       "Folder that keeps KV of earlier requests, also over restarts; one process at a time. Empty: none.");

@@ -186,9 +186,8 @@ void Engine::State::Attach(Request& request, Choice& choice, bool whole) {
   choice.sequence = kv.Create(request.asked.scope, HintsOf(request.asked));
   const kv::AttachedPrefix attached =
       kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice), whole);
-  totals.tokens_recomputed += choice.computed - std::min(choice.computed, attached.tokens);
   if (request.preemptions == 0) totals.hits.Add(attached.account);
-  NoteRefaults(request, choice, attached);
+  NoteLost(request, choice, attached);
   if (attached.copies.empty()) return;
   ScrubFreed();
   last_copy = memory.CopyWithin(attached.copies);

@@ -29,7 +29,8 @@ struct Choice {
   std::vector<TokenId> output;
   std::unique_ptr<StopCondition> stop;
   bool finished = false;
-  uint64_t computed = 0;  // tokens of its history that were in the KV when it was preempted
+  uint64_t computed = 0;       // tokens of its history that were in the KV when it was preempted
+  uint64_t recomputes_to = 0;  // those up to here were computed before, by whomever, and lost not long ago
 };
 
 inline constexpr uint32_t kPatience = 16;  // how often a request is overtaken before it is next
@@ -112,7 +113,6 @@ struct Request {
   Load load;
   Place place;
   std::optional<SessionReport> session;  // where it names one
-  uint64_t recomputes_to = 0;            // tokens of its history that it computes again, or had computed before
 
   std::unique_ptr<Loading> loading;  // into its first sequence, which meanwhile grows up to what is loaded at most
   bool load_failed = false;          // once: it computes what it lacks

@@ -108,7 +108,8 @@ struct Engine::State {
   bool HasPlaceFor(const Request& request) const;
   uint64_t TakenSlots() const;
   uint32_t Outside() const;  // requests that wait for a place
-  void NoteRefaults(Request& request, const Choice& choice, const kv::AttachedPrefix& attached);
+  void NoteLost(const Request& request, Choice& choice, const kv::AttachedPrefix& attached) const;
+  void CountRepeats();
   void ObserveThrash();
 
   // hit_check.cc
@@ -186,7 +187,6 @@ struct Engine::State {
   void ScrubFreed();
 
   // preemption.cc
-  // Makes room for the planned growth.
   void PreemptForGrowth();
   void Preempt(uint32_t index);
   void Requeue(uint32_t index);
@@ -294,7 +294,7 @@ struct Engine::State {
   // Until so many slots can be had without waiting.
   void AwaitCopies(uint64_t slots);
   void HandDownAhead();
-  bool FreeForLoad(uint64_t slots);
+  uint64_t FreeForLoad(uint64_t slots);
   uint64_t HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from);
   // Bit g of each: host memory has group g of that block.
   std::vector<uint32_t> HostGroups(std::span<const Digest> keys) const;

@@ -63,11 +63,16 @@ uint64_t Engine::State::BlocksOfPart(const Loading& loading, uint64_t low) const
   if (low <= stored.first) return 1;
   const TierId tier = stored.tiers[low - 1 - stored.first];
   const bool whole = loading.in_layers && tier == TierId::kHost;
+  // Ends of copies are seen between steps, so as much as comes in one has to be under way.
+  const double in_step =
+      HostRate().bytes_per_second * step_cost.Predict(work_shape.Rows(0, step_tokens_limit(), 1)) / kHostCopies;
+  const uint64_t most =
+      tier == TierId::kHost ? std::max(loading.part_bytes, static_cast<uint64_t>(in_step)) : loading.part_bytes;
   const uint64_t room = kv.available_slots() / kv.geometry().windows.size();
   uint64_t blocks = 0, bytes = 0;
   for (uint64_t i = low - stored.first; i > 0 && stored.tiers[i - 1] == tier; --i, ++blocks) {
     bytes += tier::BytesOf(stored.on(tier).subspan(i - 1, 1), memory.slot_bytes());
-    if (blocks > 0 && (blocks >= room || (!whole && bytes > loading.part_bytes))) break;
+    if (blocks > 0 && (blocks >= room || (!whole && bytes > most))) break;
   }
   return blocks;
 }
@@ -77,8 +82,9 @@ bool Engine::State::ClaimPart(Loading& loading, kv::SlotPromise* promise) {
   const StoredBlocks& stored = loading.stored;
   sched::Meeting& meeting = loading.meeting;
   const uint64_t low = meeting.low_block();
-  const uint64_t blocks = BlocksOfPart(loading, low), groups = kv.geometry().windows.size();
-  if (!FreeForLoad(blocks * groups)) return false;
+  const uint64_t groups = kv.geometry().windows.size();
+  const uint64_t blocks = FreeForLoad(BlocksOfPart(loading, low) * groups) / groups;
+  if (blocks == 0) return false;
   const std::vector<sched::BlockLoad> loads = meeting.NextLoads(blocks);
   if (meeting.low_block() == low) return false;
   AwaitCopies((low - meeting.low_block()) * groups);

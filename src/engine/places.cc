@@ -124,13 +124,24 @@ void Engine::State::LeavePlace(const Request& request) {
   if (request.place.key != 0) places.Leave(request.place.key, now, request.place.since, slots);
 }
 
-// What the prompt had to compute again because others needed the room.
-void Engine::State::NoteRefaults(Request& request, const Choice& choice, const kv::AttachedPrefix& attached) {
+// What of its history was lost because others needed the room; it is computed again, unless lower tiers have it.
+void Engine::State::NoteLost(const Request& request, Choice& choice, const kv::AttachedPrefix& attached) const {
   const uint64_t preempted = choice.computed - std::min(choice.computed, attached.tokens);
   const bool near = attached.account.refault_distance <= kFarRefault * budget.total();
   const uint64_t lost = near && request.preemptions == 0 ? attached.account[TokenClass::kCapacity] : 0;
-  totals.refault_tokens += preempted + lost;
-  request.recomputes_to = attached.tokens + preempted + lost;
+  choice.recomputes_to = attached.tokens + preempted + lost;
+}
+
+// Of the rows that ran, those that had run before.
+void Engine::State::CountRepeats() {
+  for (const sched::PlannedRows& p : plan) {
+    const Choice& choice = running[candidates[p.index].request].choices[candidates[p.index].choice];
+    if (choice.sequence.value == 0) continue;  // its KV was lost
+    const uint64_t end = kv.Length(choice.sequence), begin = end - p.rows;
+    const auto below = [&](uint64_t limit) { return std::min(end, limit) - std::min(begin, limit); };
+    totals.tokens_recomputed += below(choice.computed);
+    totals.refault_tokens += below(choice.recomputes_to);
+  }
 }
 
 // How it stood since the last step.
@@ -145,8 +156,8 @@ void Engine::State::ObserveThrash() {
   input.outside = Outside();
   input.some_wait = std::ranges::any_of(waiting, [](const Request& r) { return !r.awaits && !r.capped; });
   input.all_wait = input.some_wait && std::ranges::all_of(running, [&](const Request& r) {
-                     const SequenceId first = r.choices.front().sequence;
-                     return first.value != 0 && kv.Length(first) < r.recomputes_to;
+                     const Choice& first = r.choices.front();
+                     return first.sequence.value != 0 && kv.Length(first.sequence) < first.recomputes_to;
                    });
   thrash.Observe(input);
 }

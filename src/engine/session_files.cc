@@ -169,7 +169,8 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   const std::span<const TokenId> tokens = header.session.tokens;
   file->tokens.assign(tokens.begin(),
                       tokens.begin() + static_cast<ptrdiff_t>(uint64_t{header.blocks} * geometry.block_tokens));
-  while (!FreeForLoad(header.blocks * geometry.windows.size())) AwaitCopy();
+  const uint64_t slots = header.blocks * geometry.windows.size();
+  while (FreeForLoad(slots) < slots) AwaitCopy();
   kv.BeginLoad(sequence, file->tokens.size());
   file->cells = kv.ClaimLoad(sequence, 0).value_or(std::vector<kv::LoadCell>{});
   Result<kv::SlotPromise> windows =

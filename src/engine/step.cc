@@ -40,6 +40,7 @@ void Engine::State::RunStep(StepOutput* out) {
   EndJoined();
   NoteFronts();
   totals.tokens_computed += work.rows;
+  CountRepeats();
   last_work = work;
   out->predicted_seconds = step_cost.Predict(work);
   ApplyLogits(*logits, out);

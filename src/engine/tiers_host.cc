@@ -126,16 +126,16 @@ void Engine::State::HandDownAhead() {
   down.may_copy = false;
 }
 
-// For a load, which takes many slots at once: what must go for it is handed down, as it would else be dropped. False:
-// that is under way.
-bool Engine::State::FreeForLoad(uint64_t slots) {
-  if (host == nullptr || !memory.asynchronous()) return true;
+// For a load, which takes many slots at once: what must go for it is handed down, as it would else be dropped. Returns
+// how many of them it may have now; none: others are under way.
+uint64_t Engine::State::FreeForLoad(uint64_t slots) {
+  if (host == nullptr || !memory.asynchronous()) return slots;
   const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
   down.may_copy = true;
   if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
   down.may_copy = false;
   EndCopies();
-  return kv.free_slots() >= slots || kv.deferred_slots() == 0;
+  return kv.deferred_slots() == 0 ? slots : std::min<uint64_t>(slots, kv.free_slots());
 }
 
 // What is idle of these tokens' blocks from token `from` on leaves the hot pool. Returns how many slots.

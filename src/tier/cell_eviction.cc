@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kS3Fifo = "s3fifo";
 constexpr std::string_view kLru = "lru";
-constexpr std::array<std::string_view, 2> kNames = {kS3Fifo, kLru};
+constexpr std::array<std::string_view, 2> kNames = {kLru, kS3Fifo};
 
 std::optional<CellId> OldestOf(const CellList& list, FunctionRef<bool(CellId)> may_go) {
   std::optional<CellId> cell = list.front();
