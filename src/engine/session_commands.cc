@@ -22,10 +22,10 @@ void Engine::State::TakeSessionCommands(std::vector<SessionCommand> commands, St
     } else {
       BeginCommand(std::move(command), &move);
     }
-    if (move.waits()) {
-      moves.push_back(std::move(move));
-    } else {
+    if (move.is_over()) {
       EndMove(std::move(move), out);
+    } else {
+      moves.push_back(std::move(move));
     }
   }
 }

@@ -14,6 +14,7 @@
 #include "engine/prefetches.h"
 #include "engine/session.h"
 #include "engine/way_down.h"
+#include "exec/device_memory.h"
 #include "tier/session_store.h"
 
 namespace cachalot::engine {
@@ -33,7 +34,14 @@ struct SessionMove {
   bool file = false;      // it is being saved or restored
   std::string file_name;  // of kSave
 
-  bool waits() const { return write || erasure || sync || prefetch || file; }
+  std::optional<exec::CopyTicket> copies;  // to host memory, the last of them
+  bool handed_down = false;                // of kSuspend: it has let go of its KV
+
+  bool waits() const { return write || erasure || sync || prefetch || file || copies; }
+  // It has done all that it was to do.
+  bool is_over() const {
+    return !waits() && (handed_down || answer.verb != SessionVerb::kSuspend || !answer.found || !answer.status.ok());
+  }
   void Fail(Status status) {
     if (answer.status.ok()) answer.status = std::move(status);
   }

@@ -28,7 +28,12 @@ void Engine::State::PollSessions(StepOutput* out) {
   PollFile();
   for (size_t i = 0; i < moves.size();) {
     if (moves[i].write) NoteWritten(moves[i]);
-    if (moves[i].waits()) {
+    if (moves[i].copies && memory.Done(*moves[i].copies)) {
+      EndCopies();
+      moves[i].copies.reset();
+    }
+    if (!moves[i].waits() && !moves[i].is_over()) EndSuspend(&moves[i]);
+    if (!moves[i].is_over()) {
       ++i;
       continue;
     }
@@ -101,15 +106,16 @@ void Engine::State::BeginSuspend(SessionMove* move) {
 
 // It is durable: what nobody else has of it leaves the hot pool.
 void Engine::State::EndSuspend(SessionMove* move) {
+  move->handed_down = true;
   const Session* const session = sessions.Find(move->name);
   if (session == nullptr) return;
   if (session->use != move->use) return move->Fail(Invalid("a request of the session came meanwhile"));
-  if (!move->answer.status.ok() && move->commanded) return;
-  sessions.SetHandedDown(move->name, true);  // also where that failed, so that it is not tried all the time
-  if (!move->answer.status.ok() || session->record.identity != identity) return;
+  sessions.SetHandedDown(move->name, true);
+  if (session->record.identity != identity) return;
   const std::span<const TokenId> tokens = KvTokensOf(*session);
   const uint64_t shared = SharedTokens(move->name, *session, /*hot_only=*/true);
   HandDown(session->record.scope, tokens, std::min<uint64_t>(shared, tokens.size()));
+  if (!slot_copies.empty() && !slot_copies.back().tickets.empty()) move->copies = slot_copies.back().tickets.back();
   ++totals.sessions.suspended;
 }
 
@@ -133,7 +139,6 @@ void Engine::State::HandDownIdle() {
 
 void Engine::State::EndMove(SessionMove move, StepOutput* out) {
   SessionAnswer& answer = move.answer;
-  if (answer.verb == SessionVerb::kSuspend) EndSuspend(&move);
   const bool of_one = answer.verb != SessionVerb::kList && answer.verb != SessionVerb::kPrefetch;
   const Session* const session = of_one ? sessions.Find(move.name) : nullptr;
   if (session != nullptr) {

@@ -80,6 +80,20 @@ TEST_P(SessionTiers, ASuspendedSessionLeavesThePoolAndComesBackWhole) {
   EXPECT_EQ(Do(tiered, SessionVerb::kShow).sessions.front().tokens, next.size());
 }
 
+TEST_P(SessionTiers, WhenASuspendIsAnsweredHostMemoryHasItAll) {
+  if (!GetParam().host) return;
+  TieredRig::Options options = With();
+  options.disk_bytes = 0;
+  options.session_store = false;
+  options.link = {.bytes_per_second = 1e9, .latency = Nanos(200)};
+  TieredRig tiered(options);
+  const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(203, 1), 6));
+  const SessionAnswer suspended = Do(tiered, SessionVerb::kSuspend);
+  ASSERT_TRUE(suspended.status.ok()) << suspended.status.message();
+  EXPECT_GE(suspended.moved_tokens, history.size() - 17);
+  EXPECT_EQ(suspended.sessions.front().host.bytes, Do(tiered, SessionVerb::kShow).sessions.front().host.bytes);
+}
+
 TEST_P(SessionTiers, WhatWasSuspendedSurvivesACrash) {
   for (const Unsynced unsynced : {Unsynced::kLost, Unsynced::kMixed}) {
     TieredRig tiered(With());

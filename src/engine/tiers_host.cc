@@ -31,7 +31,7 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
   }
   if (keys.empty()) return;
   down.returns.Left(sched::Leaver::kBlock, block.key);
-  if (!WorthHandingDown(block, keys.size())) {
+  if (!down.wished && !WorthHandingDown(block, keys.size())) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
@@ -140,9 +140,9 @@ uint64_t Engine::State::FreeForLoad(uint64_t slots) {
 
 // What is idle of these tokens' blocks from token `from` on leaves the hot pool. Returns how many slots.
 uint64_t Engine::State::HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from) {
-  down.may_copy = true;
+  down.may_copy = down.wished = true;
   const uint64_t slots = kv.EvictIdle(scope, tokens, from, kv::Loss::kCapacity);
-  down.may_copy = false;
+  down.may_copy = down.wished = false;
   admission_due |= slots > 0;
   return slots;
 }
