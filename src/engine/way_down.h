@@ -67,7 +67,7 @@ struct WayDown {
   bool store_is_full = false;  // until something that is under way ends
   Nanos retry_store_at{0};
   bool may_copy = false;  // whoever evicts now does not need the slots at once
-  bool wished = false;  // by a session that is suspended: what leaves goes to host memory whatever that costs
+  bool wished = false;    // by a session that is suspended: what leaves goes to host memory whatever that costs
 
   bool empty() const { return unwritten.empty() && storing.empty() && awaited.empty(); }
 };
