@@ -295,6 +295,7 @@ TEST_F(SessionApiTest, AClientThatGoesAwayLeavesNothingBehind) {
 TEST_F(SessionApiTest, ADrainingServerChangesNoSession) {
   Start();
   TestClient client(port_), late(port_);
+  for (TestClient* each : {&client, &late}) ASSERT_EQ(each->Get("/health").status, 200);  // both are accepted
   late.Send("POST /v1/kv/sessions/s/pin HTTP/1.1\r\nHost: x\r\nContent-Le");
   client.Send(Text("POST", "/v1/kv/sessions/s/suspend", "", ""));
   seen_ = generator_->WaitForCommands(1).back();
