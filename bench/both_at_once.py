@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from resume import ROOT, Server, on_disk, prompt_of
+from resume import ROOT, ask, on_disk, prompt_of, serve
 
 SHORT = 3  # prompts that show how fast the disk is
 SHORT_TOKENS = 300
@@ -24,21 +24,21 @@ SHORT_TOKENS = 300
 
 def ask_short(server, short):
     for text in short:
-        server.ask(text)
+        ask(server, text)
 
 
 def computed(options, model, short, prompt):
     """(seconds, answer) of a server that has nothing"""
-    with Server(options, model, []) as server:
+    with serve(options, model, []) as server:
         ask_short(server, short)
-        return server.ask(prompt)[:2]
+        return ask(server, prompt)[:2]
 
 
 def resumed(options, model, folder, rate, short, prompt):
     """(seconds, answer, tokens loaded, way) of one that has the prompt's KV on a disk of that rate"""
-    with Server(options, model, [*on_disk(folder), "--disk-read-rate", f"{rate:.0f}"]) as server:
+    with serve(options, model, [*on_disk(folder), "--disk-read-rate", f"{rate:.0f}"]) as server:
         ask_short(server, short)
-        seconds, answer, _, cached = server.ask(prompt)
+        seconds, answer, _, cached = ask(server, prompt)
         decisions = server.get("/v1/kv/decisions")["decisions"]
         return seconds, answer, cached, decisions[-1]["way"]
 
@@ -70,13 +70,13 @@ def main():
         model, tokens = argument.rsplit(":", 1)
         with tempfile.TemporaryDirectory(dir=options.folder) as parent:
             folder = Path(parent) / "kv"
-            with Server(options, model, on_disk(folder)) as server:
+            with serve(options, model, on_disk(folder)) as server:
                 text = prompt_of(server, int(tokens) + SHORT * SHORT_TOKENS)
                 part = len(text) * SHORT_TOKENS // (int(tokens) + SHORT * SHORT_TOKENS)
                 short = [text[i * part : (i + 1) * part] for i in range(SHORT)]
                 prompt = text[SHORT * part :]
                 ask_short(server, short)
-                length = server.ask(prompt)[2]
+                length = ask(server, prompt)[2]
                 kv = server.get("/v1/kv")
                 per_token = kv["bytes"]["total"] / kv["slots"]["total"] * kv["layer_groups"] / kv["block_tokens"]
             usual = statistics.median(computed(options, model, short, prompt)[0] for _ in range(3))

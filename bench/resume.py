@@ -14,65 +14,36 @@ copy + one decode step. Needs nothing but Python and dd.
 
 import argparse
 import json
-import re
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-ADMIN = {"Authorization": "Bearer admin"}
+from server import ROOT, Server
+
 MIB = 1 << 20
 
 
-class Server:
-    def __init__(self, options, model, tiers):
-        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin", *tiers, *options.flags.split()]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if found := re.search(r"listening on (http://\S+)", line):
-                self.url = found.group(1)
-                return
-        sys.exit(f"{' '.join(command)} ended without listening")
+def serve(options, model, tiers):
+    return Server(options.cachalot, model, [*tiers, *options.flags.split()])
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, kind, error, trace):
-        self.process.send_signal(signal.SIGKILL if kind else signal.SIGINT)
-        self.process.stdout.read()
-        self.process.wait(timeout=120)
-
-    def get(self, path, body=None):
-        request = urllib.request.Request(self.url + path, body, {**ADMIN, "Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=600) as response:
-                return json.load(response)
-        except urllib.error.HTTPError as error:
-            sys.exit(f"{path}: {error} {error.read().decode()[:500]}")
-
-    def read_bytes(self):
-        return int(re.search(r"^read_bytes: (\d+)", Path(f"/proc/{self.process.pid}/io").read_text(), re.MULTILINE)[1])
-
-    def ask(self, prompt, kv=None):
-        """(seconds, answer, prompt tokens, cached tokens) of one token"""
-        begin = time.perf_counter()
-        body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 1, "kv": kv or {}}
-        answer = self.get("/v1/completions", json.dumps(body).encode())
-        seconds = time.perf_counter() - begin
-        usage = answer["usage"]
-        return seconds, answer["choices"], usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
+def ask(server, prompt, kv=None):
+    """(seconds, answer, prompt tokens, cached tokens) of one token"""
+    begin = time.perf_counter()
+    body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 1, "kv": kv or {}}
+    answer = server.get("/v1/completions", json.dumps(body).encode())
+    seconds = time.perf_counter() - begin
+    usage = answer["usage"]
+    return seconds, answer["choices"], usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
 
 
 def prompt_of(server, tokens):
     """Text of about so many tokens."""
     text = "\n".join(path.read_text() for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
-    per_token = 8000 / server.ask(text[:8000])[2]
+    per_token = 8000 / ask(server, text[:8000])[2]
     return text[8000 : 8000 + int(tokens * per_token)]
 
 
@@ -109,15 +80,15 @@ def on_disk(folder):
 
 def resume_from_disk(options, model, folder, prompt):
     """(seconds, answer, tokens cached, bytes loaded, bytes that the process read, dd's rate) after a restart"""
-    with Server(options, model, on_disk(folder)) as server:
-        server.ask("Once upon a time")
+    with serve(options, model, on_disk(folder)) as server:
+        ask(server, "Once upon a time")
         drop_page_cache()
         rates = [dd_rate(folder)]
         drop_page_cache()
-        before = server.read_bytes()
-        seconds, answer, _, cached = server.ask(prompt)
-        really_read = server.read_bytes() - before
-        server.ask("figures are those of the last step")
+        before = server.proc("io", "read_bytes")
+        seconds, answer, _, cached = ask(server, prompt)
+        really_read = server.proc("io", "read_bytes") - before
+        ask(server, "figures are those of the last step")
         rates.append(dd_rate(folder))
         return seconds, answer, cached, server.get("/v1/kv")["disk"]["loaded_bytes"], really_read, statistics.mean(rates)
 
@@ -138,15 +109,15 @@ def measure_host(options, model, prompt, wanted, computed):
     print("\n| from host memory s | resident s | copy GB/s | bytes at that rate s | aim s | over aim | MiB | times sooner |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     session = {"session": "resumed"}
-    with Server(options, model, ["--device", "simlink", "--host-memory", "1GiB"]) as server:
-        check(model, "simlink", server.ask(prompt, session)[1], wanted)
+    with serve(options, model, ["--device", "simlink", "--host-memory", "1GiB"]) as server:
+        check(model, "simlink", ask(server, prompt, session)[1], wanted)
         for _ in range(options.restarts):
-            resident = statistics.median(server.ask(prompt, session)[0] for _ in range(3))
+            resident = statistics.median(ask(server, prompt, session)[0] for _ in range(3))
             server.get("/v1/kv/sessions/resumed/suspend", b"{}")
             view = server.get("/v1/kv/sessions/resumed")
             if view["tiers"]["hot"]["bytes"] > 0:
                 sys.exit(f"{model}: the suspended session is still hot: {view}")
-            seconds, answer, _, _ = server.ask(prompt, session)
+            seconds, answer, _, _ = ask(server, prompt, session)
             check(model, "host memory", answer, wanted)
             loaded, rate = view["tiers"]["host"]["bytes"], copy_rate()
             aim = 2 * loaded / rate + resident
@@ -162,10 +133,10 @@ def check(model, tier, answer, wanted):
 def measure(options, model, tokens):
     with tempfile.TemporaryDirectory(dir=options.folder) as parent:
         folder = Path(parent) / "kv"
-        with Server(options, model, on_disk(folder)) as server:
+        with serve(options, model, on_disk(folder)) as server:
             prompt = prompt_of(server, tokens)
-            computed, wanted, prompt_tokens, _ = server.ask(prompt)
-            resident = statistics.median(server.ask(prompt)[0] for _ in range(3))
+            computed, wanted, prompt_tokens, _ = ask(server, prompt)
+            resident = statistics.median(ask(server, prompt)[0] for _ in range(3))
         print(f"\n### {model}: {prompt_tokens} tokens, computed {computed:.3f} s, resident {resident:.3f} s\n")
         if "disk" in options.tiers:
             measure_disk(options, model, folder, prompt, wanted, resident, computed)

@@ -16,45 +16,19 @@ import argparse
 import http.client
 import json
 import random
-import re
-import signal
-import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from server import ROOT, Server
+
 WORDS = "sea whale net salt harbour storm anchor rope crew deck wave gull mast tide keel fog bell chart".split()
 
 
-class Server:
-    def __init__(self, cachalot, model, flags):
-        command = [cachalot, "serve", model, "--port", "0", "--admin-key", "admin", *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if found := re.search(r"listening on http://([^:\s]+):(\d+)", line):
-                self.address = found.group(1), int(found.group(2))
-                return
-        sys.exit(f"{' '.join(command)} ended without listening")
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.stdout.read()
-        return self.process.wait(timeout=120)
-
-    def kv(self):
-        connection = http.client.HTTPConnection(*self.address, timeout=60)
-        connection.request("GET", "/v1/kv", headers={"Authorization": "Bearer admin"})
-        return json.loads(connection.getresponse().read())
-
-    def resident_mib(self):
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
-
+class StreamingServer(Server):
     def ask(self, path, body):
         """(seconds to the first token, the answer as (token, logprob) pairs, usage)"""
-        connection = http.client.HTTPConnection(*self.address, timeout=600)
+        connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=600)
         body = {**body, "stream": True, "stream_options": {"include_usage": True}, "temperature": 0}
         begun = time.monotonic()
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
@@ -170,7 +144,7 @@ def percentile(values, share):
 
 def run_load(options, server):
     load = Load(options, server)
-    before = server.kv()
+    before = server.get("/v1/kv")
     begun = time.monotonic()
     end = begun + 60 * options.minutes
     threads = [threading.Thread(target=load.client, args=(end,)) for _ in range(options.clients)]
@@ -178,11 +152,11 @@ def run_load(options, server):
         thread.start()
     memory = []
     while any(thread.is_alive() for thread in threads):
-        memory.append(((time.monotonic() - begun) / 60, server.resident_mib()))
+        memory.append(((time.monotonic() - begun) / 60, server.proc("status", "VmRSS") / 1024))
         time.sleep(2)
     for thread in threads:
         thread.join()
-    return load, memory, before, server.kv()
+    return load, memory, before, server.get("/v1/kv")
 
 
 def print_load(load, memory, before, after):
@@ -206,7 +180,7 @@ def print_load(load, memory, before, after):
 def check(options, load):
     """How many sampled answers differ from those of a server that keeps nothing."""
     samples = load.samples[: options.most_checked]
-    server = Server(options.cachalot, options.model, ["--prefix-cache=false", "--context", str(options.context)])
+    server = StreamingServer(options.cachalot, options.model, ["--prefix-cache=false", "--context", str(options.context)])
     different = 0
     for body, answer in samples:
         body = {key: value for key, value in body.items() if key != "kv"}
@@ -242,7 +216,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
 
-    server = Server(options.cachalot, options.model, ["--context", str(options.context), *server_flags])
+    server = StreamingServer(options.cachalot, options.model, ["--context", str(options.context), *server_flags])
     load, memory, before, after = run_load(options, server)
     code = server.stop()
     print_load(load, memory, before, after)

@@ -14,16 +14,14 @@ Needs nothing but Python.
 
 import argparse
 import json
-import re
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import urllib.request
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from server import ROOT, Server
+
 CONTEXT = "4096"
 
 # How busy a server of two cores is kept is up to --load: the rates are those of SmolLM2.
@@ -42,31 +40,6 @@ def stolen_and_all():
     """Processor time that other guests took, and all there was, in ticks."""
     fields = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
     return fields[7], sum(fields[:8])
-
-
-class Server:
-    def __init__(self, options, model, profile, record):
-        command = [options.cachalot, "serve", model, "--port", "0", "--admin-key", "admin", "--calibration", profile,
-                   "--record", record, *SERVER, *options.flags.split()]
-        self.process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
-        for line in self.process.stdout:
-            if found := re.search(r"listening on (http://\S+)", line):
-                self.url = found.group(1)
-                return
-        sys.exit(f"{' '.join(map(str, command))} ended without listening")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        self.process.send_signal(signal.SIGKILL if kind else signal.SIGINT)
-        self.process.stdout.read()
-        self.process.wait(timeout=120)
-
-    def slots(self):
-        request = urllib.request.Request(self.url + "/v1/kv", headers={"Authorization": "Bearer admin"})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return json.load(response)["slots"]["total"]
 
 
 def run(command):
@@ -108,8 +81,9 @@ def one_run(options, model, workload, seed):
         profile, record = Path(folder) / "profile.json", Path(folder) / "record.jsonl"
         run([options.cachalot, "calibrate", model, "--context", CONTEXT, "--calibration", profile])
         stolen, total = stolen_and_all()
-        with Server(options, model, profile, record) as server:
-            slots = server.slots()
+        flags_of_server = ["--calibration", profile, "--record", record, *SERVER, *options.flags.split()]
+        with Server(options.cachalot, model, flags_of_server) as server:
+            slots = server.get("/v1/kv")["slots"]["total"]
             run([options.cachalot, "bench", "serve", "--url", server.url, "--json", "--seed", seed, "--ignore-eos",
                  "--rate", rate * options.load, "--duration", 60 * options.minutes, *flags.split()])
         stolen, total = (after - before for after, before in zip(stolen_and_all(), (stolen, total)))

@@ -6,7 +6,7 @@ function(cachalot_check name)
   set_tests_properties(${name} PROPERTIES LABELS check SKIP_RETURN_CODE 77 TIMEOUT 600)
 endfunction()
 
-foreach(check layers sizes forbidden docs)
+foreach(check layers sizes forbidden contracts docs)
   cachalot_check(check_${check} ${Python3_EXECUTABLE} tools/check_${check}.py)
 endforeach()
 cachalot_check(checks_find_bad_samples ${Python3_EXECUTABLE} tools/checks_test.py)

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import unittest
 
+import check_contracts
 import check_forbidden
 import check_layers
 import check_sizes
@@ -141,6 +142,18 @@ class Forbidden(CheckTest):
     def test_build_files_may_not_tie_the_build_to_one_machine(self):
         self.put("CMakeLists.txt", "add_compile_options(-march=native)\n")
         self.expect_one(check_forbidden, "CMakeLists.txt:1: -march=native")
+
+
+class Contracts(CheckTest):
+    LINES = ["// A is a.", "// Threads:   one.", "// Ownership: none.", "// Invariant: none.", "// Cost:      none."]
+
+    def test_a_contract_passes(self):
+        self.put("src/kv/a.h", "\n".join([*self.LINES, "#pragma once", ""]))
+        self.assertEqual(self.found(check_contracts), [])
+
+    def test_lines_that_were_joined_are_found(self):
+        self.put("src/kv/a.h", "\n".join([*self.LINES[:3], self.LINES[3] + self.LINES[4][2:], "#pragma once", ""]))
+        self.expect_one(check_contracts, 'src/kv/a.h:1: no line before #pragma once begins with "// Cost:')
 
 
 class KernelSymbols(CheckTest):

@@ -195,7 +195,7 @@ struct Engine::State {
   bool HasLowerTiers() const;
   TierRate RateOf(TierId tier) const;
   uint64_t QueuedBytes(TierId tier) const;
-  void AppendStored(std::span<const Digest> keys, StoredBlocks* stored) const;
+  bool AppendStored(const Digest& key, StoredBlocks* stored) const;
   StoredBlocks FindStored(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t first) const;
   std::vector<sched::TierSpan> SpansOf(const StoredBlocks& stored) const;
   sched::Decision Decide(const Request& request, uint64_t tokens, const StoredBlocks& stored) const;

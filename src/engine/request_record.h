@@ -1,7 +1,8 @@
 // RequestRecord is a file with a line for each request that ended: when, how long, and what it shares with which
-// others, and nothing of what it said. docs/replay.md has the format. Threads:   Write from any thread; lines are made
-// and written on a thread of its own. Ownership: owns the file. Invariant: the key under which prefixes are tagged is
-// random and is kept nowhere. Writing never waits: a line for
+// others, and nothing of what it said. docs/replay.md has the format.
+// Threads:   Write from any thread; lines are made and written on a thread of its own.
+// Ownership: owns the file.
+// Invariant: the key under which prefixes are tagged is random and is kept nowhere. Writing never waits: a line for
 //            which there is no room, in memory or on disk, is lost and counted.
 // Cost:      to the caller, that of a queue; a SHA-256 per token elsewhere.
 #pragma once

@@ -109,11 +109,7 @@ Result<tier::ArchivedKv> Engine::State::NextPart() {
     tickets.push_back(memory.CopyOut(slot, left.first(memory.slot_bytes())));
     left = left.subspan(memory.slot_bytes());
   }
-  Status copied;
-  for (const exec::CopyTicket ticket : tickets) {
-    if (Status done = memory.Wait(ticket); !done.ok()) copied = std::move(done);
-  }
-  CACHALOT_RETURN_IF_ERROR(copied);
+  CACHALOT_RETURN_IF_ERROR(StatusOf(tickets));
   file->next_block = end;
   return part;
 }

@@ -91,10 +91,13 @@ void Engine::State::EndCopies() {
   }
 }
 
-// Of copies that are done: the first failure.
+// Once all of these copies are done: the first failure.
 Status Engine::State::StatusOf(std::span<const exec::CopyTicket> tickets) {
-  for (const exec::CopyTicket ticket : tickets) CACHALOT_RETURN_IF_ERROR(memory.Wait(ticket));
-  return OkStatus();
+  Status first;
+  for (const exec::CopyTicket ticket : tickets) {
+    if (Status status = memory.Wait(ticket); first.ok()) first = std::move(status);
+  }
+  return first;
 }
 
 void Engine::State::AwaitCopy() {

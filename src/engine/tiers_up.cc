@@ -57,16 +57,14 @@ bool Engine::State::HasLowerTiers() const { return options.prefix_cache && (stor
 TierRate Engine::State::RateOf(TierId tier) const { return tier == TierId::kHost ? HostRate() : store->load_rate(now); }
 
 // Appends the leading blocks of a chain that lower tiers have.
-void Engine::State::AppendStored(std::span<const Digest> keys, StoredBlocks* stored) const {
-  std::vector<uint32_t> disk;
-  if (store != nullptr) disk = store->Match(identity, keys);
-  disk.resize(keys.size());
-  const std::vector<uint32_t> from_host = HostGroups(keys);
-  for (size_t i = 0; i < keys.size() && (disk[i] | from_host[i]) != 0; ++i) {
-    stored->keys.push_back(keys[i]);
-    stored->in_host.push_back(from_host[i]);
-    stored->on_disk.push_back(disk[i]);
-  }
+bool Engine::State::AppendStored(const Digest& key, StoredBlocks* stored) const {
+  const uint32_t on_disk = store == nullptr ? 0 : store->GroupsOf(identity, key);
+  const uint32_t in_host = host == nullptr ? 0 : host->GroupsOf(key);
+  if ((on_disk | in_host) == 0) return false;
+  stored->keys.push_back(key);
+  stored->in_host.push_back(in_host);
+  stored->on_disk.push_back(on_disk);
+  return true;
 }
 
 // What lower tiers have of these tokens beyond their first blocks, whose windows a sequence holds: as far as it could
@@ -83,22 +81,19 @@ StoredBlocks Engine::State::FindStored(const PrefixScope& scope, std::span<const
         kv::NextInChain(identity, before, salt, tokens.subspan(block * block_tokens, block_tokens));
     if (block < first) {
       stored.keys.push_back(next.key);
-    } else {
-      AppendStored({&next.key, 1}, &stored);
-      if (stored.keys.size() == block) break;
+    } else if (!AppendStored(next.key, &stored)) {
+      break;
     }
     before = next;
   }
-  const uint64_t blocks = stored.keys.size(), whole = blocks * block_tokens;
+  const uint64_t whole = stored.keys.size() * block_tokens;
   uint32_t last_tokens = block_tokens;
-  const uint64_t most = std::min<uint64_t>(block_tokens - 1, tokens.size() - whole);
-  for (uint64_t tail = most; tail > 0 && stored.keys.size() == blocks; --tail) {
-    const CacheSalt salt = SaltAt(scope, whole + block_tokens);
-    const Digest key = kv::NextInChain(identity, before, salt, tokens.subspan(whole, tail)).key;
-    AppendStored({&key, 1}, &stored);
+  const CacheSalt salt = SaltAt(scope, whole + block_tokens);
+  for (uint64_t tail = std::min<uint64_t>(block_tokens - 1, tokens.size() - whole); tail > 0; --tail) {
+    if (!AppendStored(kv::NextInChain(identity, before, salt, tokens.subspan(whole, tail)).key, &stored)) continue;
     last_tokens = static_cast<uint32_t>(tail);
+    break;
   }
-  if (stored.keys.size() == blocks) last_tokens = block_tokens;
   stored.CutTo(kv::LoadableTokens(kv.geometry(), first, stored.groups(), last_tokens), kv.geometry());
   return stored;
 }

@@ -1,5 +1,6 @@
 // WayUp is what the engine has on its way up from lower tiers beside the loads of requests: whose turn it is, what
-// comes before it is asked for, and what was decided about how requests get their KV. Threads:   engine thread.
+// comes before it is asked for, and what was decided about how requests get their KV.
+// Threads:   engine thread.
 // Ownership: owns the prefetches.
 // Invariant: numbers ascend by one.
 // Cost:      none.

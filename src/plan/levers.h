@@ -1,7 +1,9 @@
 // LeversOf lists what can be changed about a way to serve, each as the setting with the change made: whether it helps,
-// a simulation says. Threads:   plain data and pure functions. Ownership: none. Invariant: a lever differs from the
-// present in what its name says and in nothing else; one that changes nothing is not
-//            listed.
+// a simulation says.
+// Threads:   plain data and pure functions.
+// Ownership: none.
+// Invariant: a lever differs from the present in what its name says and in nothing else; one that changes nothing is
+//            not listed.
 // Cost:      that of a few plans.
 #pragma once
 

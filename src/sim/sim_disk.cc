@@ -146,16 +146,6 @@ std::optional<tier::DiskBlock> SimDisk::Find(const Digest& identity, const Diges
   return found->block;
 }
 
-std::vector<tier::DiskBlock> SimDisk::Match(const Digest& identity, std::span<const Digest> keys) const {
-  std::vector<tier::DiskBlock> leading;
-  for (const Digest& key : keys) {
-    const std::optional<tier::DiskBlock> found = Find(identity, key);
-    if (!found) break;
-    leading.push_back(*found);
-  }
-  return leading;
-}
-
 Result<std::vector<ReadOutcome>> SimDisk::Read(const tier::KvRun& run, std::span<std::byte> into) {
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t slot_bytes, tier::SlotBytesOf(run, into.size()));
   std::vector<ReadOutcome> outcomes;

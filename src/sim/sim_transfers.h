@@ -1,6 +1,9 @@
 // SimTransfers is a TransferEngine in virtual time: each direction is a link that moves one job's bytes after
-// another's. Threads:   one: jobs run inside calls. Ownership: as TransferEngine. Invariant: as TransferEngine; the
-// same calls at the same times give the same results. Cost:      as the jobs.
+// another's.
+// Threads:   one: jobs run inside calls.
+// Ownership: as TransferEngine.
+// Invariant: as TransferEngine; the same calls at the same times give the same results.
+// Cost:      as the jobs.
 //
 // A job ends when the link has moved its bytes, which begins a latency after the job and not before the link is free.
 #pragma once

@@ -94,16 +94,6 @@ std::optional<DiskBlock> DiskTier::Find(const Digest& identity, const Digest& ke
   return found->block;
 }
 
-std::vector<DiskBlock> DiskTier::Match(const Digest& identity, std::span<const Digest> keys) const {
-  std::vector<DiskBlock> leading;
-  for (const Digest& key : keys) {
-    const std::optional<DiskBlock> found = Find(identity, key);
-    if (!found) break;
-    leading.push_back(*found);
-  }
-  return leading;
-}
-
 Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std::byte> into) {
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t slot_bytes, SlotBytesOf(run, into.size()));
   std::vector<ReadOutcome> outcomes(run.blocks.size(), ReadOutcome::kMissing);

@@ -81,7 +81,6 @@ class DiskTier final : public RunStore {
   // When it ends, by the clock; Nanos::max(): never, or it is not there.
   Nanos DeadlineOf(const Digest& key) const override;
   // Leading blocks of a chain that are there, computed with `identity`.
-  std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const override;
   // Reads the blocks of `run` into `into`, which has their size, as in kv_run.h; each block's bytes are to be used only
   // if its outcome is kRead. Any other but kMissing drops the block. Faster when `into` begins on a page. kInvalid for
   // a run that is not one; the parent is not looked at.

@@ -1,8 +1,9 @@
 // RunStore keeps runs of KV blocks below host memory: what KvStore asks of the disk tier, so that a simulation can
-// stand in for the disk. Threads:   writes, stats and health one at a time; Read, reads, Match and Find from any thread
-// at any time. Ownership: that of the implementation. Invariant: a read gives the bytes that were put or says that it
-// does not; any block may be gone at any time. Cost:      that of the implementation; all but reads, Match and Find may
-// wait for the disk.
+// stand in for the disk.
+// Threads:   writes, stats and health one at a time; Read, reads, Match and Find from any thread at any time.
+// Ownership: that of the implementation.
+// Invariant: a read gives the bytes that were put or says that it does not; any block may be gone at any time.
+// Cost:      that of the implementation; all but reads, Match and Find may wait for the disk.
 #pragma once
 
 #include <array>
@@ -62,7 +63,15 @@ class RunStore {
   // What there is of a block, if it was computed with `identity`.
   virtual std::optional<DiskBlock> Find(const Digest& identity, const Digest& key) const = 0;
   // Leading blocks of a chain that are there, computed with `identity`.
-  virtual std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const = 0;
+  std::vector<DiskBlock> Match(const Digest& identity, std::span<const Digest> keys) const {
+    std::vector<DiskBlock> leading;
+    for (const Digest& key : keys) {
+      const std::optional<DiskBlock> found = Find(identity, key);
+      if (!found) break;
+      leading.push_back(*found);
+    }
+    return leading;
+  }
   // Into `into`, which has their size; a block's bytes are to be used only if its outcome is kRead.
   virtual Result<std::vector<ReadOutcome>> Read(const KvRun& run, std::span<std::byte> into) = 0;
 

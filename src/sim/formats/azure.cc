@@ -17,11 +17,9 @@ class AzureFormat final : public TraceFormat {
   explicit AzureFormat(const FormatContext& context) : options_(context.options) {}
 
   Result<std::optional<TraceRequest>> Read(std::string_view line) override {
-    if (!columns_.headed()) {
-      CACHALOT_RETURN_IF_ERROR(columns_.ReadHeading(line));
-      return std::optional<TraceRequest>();
-    }
-    CACHALOT_ASSIGN_OR_RETURN(const std::vector<std::string_view> fields, columns_.Split(line));
+    CACHALOT_ASSIGN_OR_RETURN(const auto read, columns_.Read(line));
+    if (!read) return std::optional<TraceRequest>();
+    const std::vector<std::string_view>& fields = *read;
     TraceRequest request;
     const Result<Nanos> arrival = ParseDateTime(fields[0]);
     if (!arrival.ok()) return arrival.status().Annotate("\"TIMESTAMP\"");

@@ -18,11 +18,9 @@ class BurstGptFormat final : public TraceFormat {
   explicit BurstGptFormat(const FormatContext& context) : options_(context.options) {}
 
   Result<std::optional<TraceRequest>> Read(std::string_view line) override {
-    if (!columns_.headed()) {
-      CACHALOT_RETURN_IF_ERROR(columns_.ReadHeading(line));
-      return std::optional<TraceRequest>();
-    }
-    CACHALOT_ASSIGN_OR_RETURN(const std::vector<std::string_view> fields, columns_.Split(line));
+    CACHALOT_ASSIGN_OR_RETURN(const auto read, columns_.Read(line));
+    if (!read) return std::optional<TraceRequest>();
+    const std::vector<std::string_view>& fields = *read;
     TraceRequest request;
     CACHALOT_ASSIGN_OR_RETURN(request.arrival, SecondsColumn(fields[0], kTime));
     CACHALOT_ASSIGN_OR_RETURN(request.input_tokens, TokenColumn(fields[1], kRequest, options_.limits));

@@ -26,14 +26,18 @@ Status Columns::ReadHeading(std::string_view line) {
   return OkStatus();
 }
 
-Result<std::vector<std::string_view>> Columns::Split(std::string_view line) const {
+Result<std::optional<std::vector<std::string_view>>> Columns::Read(std::string_view line) {
+  if (width_ == 0) {
+    CACHALOT_RETURN_IF_ERROR(ReadHeading(line));
+    return std::optional<std::vector<std::string_view>>();
+  }
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<std::string_view> all, SplitColumns(line));
   if (all.size() != width_) {
     return Invalid(fmt::format("expected {} columns, as in the heading, got {}", width_, all.size()));
   }
   std::vector<std::string_view> columns;
   for (const size_t place : places_) columns.push_back(place == kMissing ? std::string_view() : all[place]);
-  return columns;
+  return std::optional(std::move(columns));
 }
 
 }  // namespace cachalot::sim

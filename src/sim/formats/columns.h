@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,13 +20,13 @@ class Columns {
   // Of these names all are wanted but the last `optional` ones.
   Columns(std::vector<std::string> names, size_t optional) : names_(std::move(names)), optional_(optional) {}
 
-  bool headed() const { return width_ > 0; }
-  // kInvalid, with the names, when one is missing.
-  Status ReadHeading(std::string_view line);
-  // In the order of the names; empty where the heading has no such column. Requires headed().
-  Result<std::vector<std::string_view>> Split(std::string_view line) const;
+  // Of the next line, in the order of the names; empty where the heading has no such column. Nothing: it was the
+  // heading, which comes first. kInvalid, with the names, when that lacks one.
+  Result<std::optional<std::vector<std::string_view>>> Read(std::string_view line);
 
  private:
+  Status ReadHeading(std::string_view line);
+
   static constexpr size_t kMissing = SIZE_MAX;
   const std::vector<std::string> names_;
   const size_t optional_;

@@ -2,7 +2,8 @@
 // Threads:   a pure function.
 // Ownership: none.
 // Invariant: equal pieces are equal words. Texts that begin alike have the same words up to the piece in which they
-// part. Cost:      linear in the text.
+//            part.
+// Cost:      linear in the text.
 //
 // A piece is a word with the blank before it, of at most eight letters; up to three digits; a run of blanks; or one
 // other character. Of English prose that makes one piece to about 4.5 bytes.

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "sim/formats/base64.h"
+#include "base/base64.h"
 #include "sim/formats/fields.h"
 #include "sim/formats/trace_format.h"
 
@@ -21,7 +21,7 @@ constexpr std::string_view kNeverAsked[] = {"invalid", "shutting_down", "poisone
 Result<std::vector<uint32_t>> Tags(const Json& value, std::string_view key) {
   const std::string* text = value.AsString();
   std::optional<std::vector<uint8_t>> bytes;
-  if (text != nullptr) bytes = DecodeBase64(*text);
+  if (text != nullptr) bytes = ParseBase64(*text);
   if (!bytes || bytes->size() % 4 != 0) {
     return Invalid(fmt::format("\"{}\": expected base64 of 4 bytes per token", key));
   }

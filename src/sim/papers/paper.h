@@ -1,6 +1,9 @@
 // PaperRow is one figure of the literature beside ours, and whether the two agree; PaperResult is a whole table of
-// them. Threads:   plain data and pure functions. Ownership: none. Invariant: a row that claims something says what, in
-// words that a reader can check against its numbers. Cost:      none.
+// them.
+// Threads:   plain data and pure functions.
+// Ownership: none.
+// Invariant: a row that claims something says what, in words that a reader can check against its numbers.
+// Cost:      none.
 #pragma once
 
 #include <cstdint>
