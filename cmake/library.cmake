@@ -2,7 +2,7 @@
 #
 # One folder of src/ is one library. It sees its own headers and those of the folders in NEEDS, and no others: its
 # include root is a folder of symbolic links to just those, so that a forbidden include does not compile.
-# Also makes <name>_test, <name>_slow_test and <name>_bench from the files of those endings.
+# Also makes <name>_test, <name>_trial_test, <name>_slow_test and <name>_bench from the files of those endings.
 
 function(cachalot_isa_flags)
   foreach(file IN LISTS ARGN)
@@ -17,15 +17,15 @@ function(cachalot_isa_flags)
   endforeach()
 endfunction()
 
-# The targets <name>_test, <name>_slow_test and <name>_bench from those of FILES that have these endings, linked with the
-# libraries FAKES.
+# The targets <name>_test, <name>_trial_test, <name>_slow_test and <name>_bench from those of FILES that have these
+# endings, linked with the libraries FAKES. Trials measure whole loads: seconds each, and too slow under sanitizers.
 function(cachalot_tests name root library)
   cmake_parse_arguments(A "" "" "FILES;FAKES" ${ARGN})
-  foreach(kind test slow_test bench)
+  foreach(kind test trial_test slow_test bench)
     set(files ${A_FILES})
     list(FILTER files INCLUDE REGEX "_${kind}\\.cc$")
     if(kind STREQUAL test)
-      list(FILTER files EXCLUDE REGEX "_slow_test\\.cc$")
+      list(FILTER files EXCLUDE REGEX "_(trial|slow)_test\\.cc$")
     endif()
     if(NOT files)
       continue()
@@ -42,8 +42,8 @@ function(cachalot_tests name root library)
     target_link_libraries(${target} PRIVATE ${A_FAKES} ${library} GTest::gmock GTest::gtest_main nlohmann_json::nlohmann_json)
     add_test(NAME ${target} COMMAND ${target} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(${target} PROPERTIES TIMEOUT 1200)
-    if(kind STREQUAL slow_test)
-      set_tests_properties(${target} PROPERTIES LABELS slow)
+    if(kind MATCHES "(trial|slow)_test")
+      set_tests_properties(${target} PROPERTIES LABELS ${CMAKE_MATCH_1})
     endif()
   endforeach()
 endfunction()

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-sim::Trace Chat() { return sim::MakeWorkload("chat", {.requests = 200, .block_tokens = 64}).value(); }
+sim::Trace Chat() { return sim::MakeWorkload("chat", {.requests = 80, .block_tokens = 64}).value(); }
 
 Result<Json::Array> Sweep(const std::string& sweep, Arguments more = {}) {
   Arguments arguments = {"--workload=chat", "--sweep=" + sweep, "--threads=2"};
@@ -40,12 +40,12 @@ TEST(ReplaySweep, HasARowForEachCombinationInOrder) {
 
 TEST(ReplaySweep, VariesSettingsOfTheEngineToo) {
   const Result<Json::Array> rows =
-      Sweep("eviction=lru,cost; kv-blocks=600", {"--engine", "--step-curve=0.01,5e-5,4e-9,0,2e-5"});
+      Sweep("eviction=lru,cost; kv-blocks=400", {"--engine", "--step-curve=0.01,5e-5,4e-9,0,2e-5"});
   ASSERT_TRUE(rows.ok()) << rows.status().message();
   ASSERT_EQ(rows->size(), 2u);
   for (const Json& row : *rows) {
-    EXPECT_EQ(*row.Find("served_requests")->AsInt() + *row.Find("refused_requests")->AsInt(), 200);
-    EXPECT_GT(*row.Find("served_requests")->AsInt(), 150);
+    EXPECT_EQ(*row.Find("served_requests")->AsInt() + *row.Find("refused_requests")->AsInt(), 80);
+    EXPECT_GT(*row.Find("served_requests")->AsInt(), 60);
   }
   EXPECT_NE((*rows)[0].Find("cached_tokens")->Dump(), (*rows)[1].Find("cached_tokens")->Dump());
 }

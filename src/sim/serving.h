@@ -66,6 +66,7 @@ struct ServedRequest {
   uint32_t recomputed_tokens = 0;  // of the prompt: computed, though they had been computed before
   uint32_t output_tokens = 0;
   Nanos ttft() const { return first_token - arrival; }
+  bool operator==(const ServedRequest&) const = default;
 };
 
 // What the server had done by then.

@@ -31,6 +31,12 @@ inline ServingOptions AgentLoad(uint32_t agents, bool thrash_control) {
   return options;
 }
 
+// 100 s of warm-up and as many measured.
+inline ServingOptions Short(ServingOptions options) {
+  options.warm_up = options.measured = std::chrono::seconds(100);
+  return options;
+}
+
 inline ServingReport Served(const ServingOptions& options) { return std::move(SimulateServing(options)).value(); }
 
 inline double MeanTtft(const ServingReport& report) {
