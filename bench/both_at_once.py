@@ -71,7 +71,7 @@ def main():
         with tempfile.TemporaryDirectory(dir=options.folder) as parent:
             folder = Path(parent) / "kv"
             with serve(options, model, on_disk(folder)) as server:
-                text = prompt_of(server, int(tokens) + SHORT * SHORT_TOKENS)
+                text = prompt_of(options, model, int(tokens) + SHORT * SHORT_TOKENS)
                 part = len(text) * SHORT_TOKENS // (int(tokens) + SHORT * SHORT_TOKENS)
                 short = [text[i * part : (i + 1) * part] for i in range(SHORT)]
                 prompt = text[SHORT * part :]

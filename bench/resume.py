@@ -40,11 +40,19 @@ def ask(server, prompt, kv=None):
     return seconds, answer["choices"], usage["prompt_tokens"], usage["prompt_tokens_details"]["cached_tokens"]
 
 
-def prompt_of(server, tokens):
-    """Text of about so many tokens."""
+def tokens_of(options, model, text):
+    command = [options.cachalot, "tokenize", "--ids", "--bos", model]
+    return len(json.loads(subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout))
+
+
+def prompt_of(options, model, tokens):
+    """Text of about so many tokens, of which the last begins a block of the default size: all else is loaded, and one
+    is computed, as where a suspended conversation goes on."""
     text = "\n".join(path.read_text() for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]))
-    per_token = 8000 / ask(server, text[:8000])[2]
-    return text[8000 : 8000 + int(tokens * per_token)]
+    end = int(tokens * 8000 / tokens_of(options, model, text[:8000]))
+    while tokens_of(options, model, text[:end]) % 16 != 1:
+        end -= 1
+    return text[:end]
 
 
 def drop_page_cache():
@@ -134,7 +142,7 @@ def measure(options, model, tokens):
     with tempfile.TemporaryDirectory(dir=options.folder) as parent:
         folder = Path(parent) / "kv"
         with serve(options, model, on_disk(folder)) as server:
-            prompt = prompt_of(server, tokens)
+            prompt = prompt_of(options, model, tokens)
             computed, wanted, prompt_tokens, _ = ask(server, prompt)
             resident = statistics.median(ask(server, prompt)[0] for _ in range(3))
         print(f"\n### {model}: {prompt_tokens} tokens, computed {computed:.3f} s, resident {resident:.3f} s\n")

@@ -18,6 +18,8 @@
 #include "exec/sim/sim_executor.h"
 #include "exec/sim/sim_memory.h"
 #include "sim/input_replay.h"
+#include "sim/sim_tiers.h"
+#include "tier/stored_session.h"
 
 namespace cachalot {
 namespace {
@@ -25,7 +27,8 @@ namespace {
 constexpr size_t kMagicBytes = 8;
 constexpr size_t kFrameHead = 8;
 constexpr uint32_t kMostSlots = 4096;
-constexpr uint32_t kSlots = 40;
+constexpr uint64_t kMostHostBytes = 1 << 24;
+constexpr uint32_t kSlots = 16;
 
 engine::GenerateRequest AnyRequest(uint64_t id, SplitMix64& random) {
   engine::GenerateRequest request;
@@ -39,23 +42,34 @@ engine::GenerateRequest AnyRequest(uint64_t id, SplitMix64& random) {
   return request;
 }
 
-// Of an engine under a little of everything.
+// Of an engine over host memory and a disk, under a little of everything.
 std::string MakeLog() {
   std::string bytes;
   engine::InputLog log([&](const std::string& more) { bytes += more; });
-  engine::EngineOptions options{.max_sequences = 4, .admission = "expected", .pin_budget = 0.1, .input_log = &log};
+  engine::EngineOptions options{
+      .max_sequences = 4, .prefill_chunk = 32, .admission = "expected", .pin_budget = 0.1, .input_log = &log};
   ManualClock clock;
   exec::SimExecutor executor({}, clock);
   exec::SimMemory memory(executor.layout().slot_bytes, kSlots, std::nullopt, clock);
   exec::Sampler sampler = exec::SimSampler();
-  engine::Engine engine(options, executor, memory, sampler);
-  log.Begin(engine::FactsOf(options, {}, executor, memory));
+  const sim::SimTierOptions sizes{.link = {}, .host_blocks = 20, .disk_blocks = 1 << 20};
+  const std::unique_ptr<sim::SimTiers> tiers = sim::SimTiers::Make(sizes, executor.layout(), clock).value();
+  const std::unique_ptr<tier::KvStore> store = engine::MakeLoggedStore(*tiers->store(), log);
+  const engine::ModelFacts facts{.step_curve = StepCurve{1e-3, 1e-2, 1e-6, 1e-6, 1e-5},
+                                 .host_rate = {},
+                                 .store = store.get(),
+                                 .host = tiers->host()};
+  engine::Engine engine(options, executor, memory, sampler, facts);
+  engine::InputFacts logged = engine::FactsOf(options, facts, executor, memory);
+  logged.host = engine::HostFacts{tiers->host()->ledger().limit_bytes, sizes.host_eviction};
+  log.Begin(logged);
   SplitMix64 random(1);
-  for (uint64_t step = 1; step < 30; ++step) {
-    engine::StepInput input{.now = Nanos(step * 1000), .last_duration = Nanos(900), .unix_seconds = step};
-    if (step < 20) input.arrivals.push_back(AnyRequest(step, random));
+  for (uint64_t step = 1; step < 45; ++step) {
+    clock.Advance(Nanos(1'000'000));
+    engine::StepInput input{.now = clock.Now(), .last_duration = Nanos(100'000'000), .unix_seconds = step};
+    if (step < 35) input.arrivals.push_back(AnyRequest(step, random));
     if (step % 5 == 0) input.cancels.push_back(RequestId(step - 1));
-    if (step % 7 == 0) input.inquiries.push_back({engine::InquiryId(step), engine::InquiryKind::kClear, {}});
+    if (step % 17 == 0) input.inquiries.push_back({engine::InquiryId(step), engine::InquiryKind::kClear, {}});
     if (step % 6 == 0) input.session_commands.push_back({.verb = engine::SessionVerb::kFork, .name = {"owner", "id"}});
     engine.Step(std::move(input));
   }
@@ -99,6 +113,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   Result<engine::LoggedInputs> read = engine::ParseInputLog(bytes);
   if (!read.ok() || read->facts.slots > kMostSlots) return 0;
+  if (read->facts.host && read->facts.host->memory_bytes > kMostHostBytes) return 0;
   static_cast<void>(sim::ReplayInputs(std::move(*read), {}, [](const std::string&) {}));
   return 0;
 }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -18,7 +19,6 @@
 #include "base/file_system.h"
 
 namespace cachalot {
-namespace {
 
 class FileDescriptor {
  public:
@@ -34,6 +34,8 @@ class FileDescriptor {
  private:
   int fd_;
 };
+
+namespace {
 
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
 
@@ -106,15 +108,26 @@ Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
 }
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path, FileAccess access) {
+  AtomicFile out;
+  out.path_ = path;
+  struct stat there;
+  if (::stat(path.c_str(), &there) == 0) {
+    if (S_ISDIR(there.st_mode)) return Invalid(fmt::format("{} is a folder, expected a file", path));
+    if (!S_ISREG(there.st_mode)) {
+      out.stream_ = std::make_shared<const FileDescriptor>(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+      if (!out.stream_->ok()) return OpenFailed(path, errno);
+      return out;
+    }
+    std::error_code error;  // none: it is there
+    out.path_ = std::filesystem::canonical(path, error).string();
+    if (error) return OpenFailed(path, error.value());
+  }
   static std::atomic<uint64_t> next{0};
-  std::string temporary = fmt::format("{}.tmp.{}.{}", path, ::getpid(), next.fetch_add(1));
+  out.temporary_ = fmt::format("{}.tmp.{}.{}", out.path_, ::getpid(), next.fetch_add(1));
   const OpenMode mode = access == FileAccess::kOwnerOnly ? OpenMode::kCreate : OpenMode::kCreatePublic;
-  CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<File> file, DiskFileSystem()->Open(temporary, mode));
-  return AtomicFile(path, std::move(temporary), std::move(file));
+  CACHALOT_ASSIGN_OR_RETURN(out.file_, DiskFileSystem()->Open(out.temporary_, mode));
+  return out;
 }
-
-AtomicFile::AtomicFile(std::string path, std::string temporary, std::unique_ptr<File> file)
-    : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
 
 AtomicFile::AtomicFile(AtomicFile&& other) noexcept = default;
 
@@ -122,6 +135,7 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(temporary_, other.temporary_);
   std::swap(file_, other.file_);
+  std::swap(stream_, other.stream_);
   std::swap(bytes_, other.bytes_);
   return *this;
 }
@@ -131,12 +145,20 @@ AtomicFile::~AtomicFile() {
 }
 
 Status AtomicFile::Append(std::span<const std::byte> bytes) {
+  while (stream_ != nullptr && !bytes.empty()) {
+    const ssize_t n = ::write(stream_->get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Unavailable(fmt::format("cannot write to {}: {}", path_, ErrnoText(errno)));
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  if (stream_ != nullptr) return OkStatus();
   CACHALOT_RETURN_IF_ERROR(file_->WriteAt(bytes_, bytes));
   bytes_ += bytes.size();
   return OkStatus();
 }
 
 Status AtomicFile::Commit() {
+  if (stream_ != nullptr) return OkStatus();
   const std::unique_ptr<FileSystem> files = DiskFileSystem();
   CACHALOT_RETURN_IF_ERROR(file_->Sync());
   CACHALOT_RETURN_IF_ERROR(files->Rename(temporary_, path_));

@@ -45,9 +45,12 @@ class MappedFile {
 // The whole file, if it holds at most `limit_bytes`. kInvalid when larger.
 Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes);
 
+class FileDescriptor;
+
 enum class FileAccess : uint8_t { kEverybodyReads, kOwnerOnly };
 
-// Writes to a temporary name in the same folder, then renames: old or new, never mixed.
+// Writes to a temporary name in the same folder, then renames: old or new, never mixed. A link stays one: what it names
+// is replaced. A pipe, a device or a socket that has the name is written into.
 class AtomicFile {
  public:
   static Result<AtomicFile> Create(const std::string& path, FileAccess access = FileAccess::kEverybodyReads);
@@ -61,10 +64,11 @@ class AtomicFile {
   Status Commit();
 
  private:
-  AtomicFile(std::string path, std::string temporary, std::unique_ptr<File> file);
+  AtomicFile() = default;
   std::string path_;
   std::string temporary_;
   std::unique_ptr<File> file_;  // null: nothing to remove
+  std::shared_ptr<const FileDescriptor> stream_;
   uint64_t bytes_ = 0;
 };
 

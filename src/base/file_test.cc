@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 namespace cachalot {
@@ -48,6 +49,25 @@ TEST_F(Files, AFailedWriteSaysWhereAndLeavesTheOldFile) {
   std::filesystem::create_directories(Path("folder/inside"));
   EXPECT_FALSE(WriteFileAtomically(Path("folder"), "x").ok());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, ALinkStaysOneAndWhatItNamesIsReplaced) {
+  ASSERT_TRUE(WriteFileAtomically(Path("a"), "old").ok());
+  std::filesystem::create_symlink("a", Path("link"));
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(Path("link")));
+  EXPECT_EQ(ReadFile(Path("a"), 100).value(), "new");
+}
+
+TEST_F(Files, WhatIsNoRegularFileIsWrittenInto) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  std::thread reader([this] { EXPECT_EQ(ReadFile(Path("pipe"), 100).value(), "text"); });
+  EXPECT_TRUE(WriteFileAtomically(Path("pipe"), "text").ok());
+  reader.join();
+  EXPECT_TRUE(std::filesystem::is_fifo(Path("pipe")));
+  EXPECT_EQ(WriteFileAtomically("/dev/full", "text").message(), "cannot write to /dev/full: No space left on device");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+  EXPECT_EQ(WriteFileAtomically(folder_, "text").message(), folder_ + " is a folder, expected a file");
 }
 
 TEST_F(Files, AnOpenMapKeepsTheOldContentsWhenTheFileIsReplaced) {

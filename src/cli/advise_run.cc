@@ -8,7 +8,6 @@
 #include "base/mutex.h"
 #include "base/thread_pool.h"
 #include "cli/terminal.h"
-#include "sim/trace_serving.h"
 
 namespace cachalot::cli {
 namespace {
@@ -20,7 +19,9 @@ sim::Trace Changed(const sim::Trace& trace, const plan::Setting& setting) {
   for (size_t i = 0; i < changed.requests.size(); ++i) {
     sim::TraceRequest& request = changed.requests[i];
     if (setting.alone) request.arrival = Nanos(static_cast<Nanos::rep>(kAloneSeconds * 1e9)) * static_cast<int64_t>(i);
-    if (setting.output_limit == 0 || request.output_tokens <= setting.output_limit) continue;
+    if (setting.output_limit == 0) continue;
+    request.asked_tokens = std::min(request.asked_tokens, setting.output_limit);
+    if (request.output_tokens <= setting.output_limit) continue;
     // What is cut off was never said, so that nobody goes on from it.
     request.output_tokens = setting.output_limit;
     uint64_t left = request.input_tokens + request.output_tokens;
@@ -28,6 +29,35 @@ sim::Trace Changed(const sim::Trace& trace, const plan::Setting& setting) {
   }
   return changed;
 }
+
+double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+plan::Outcome OutcomeOf(const sim::TraceServingReport& report, std::vector<plan::ServedSpan> spans) {
+  const engine::EngineStats& stats = report.last;
+  const double seconds = ToSeconds(report.duration);
+  plan::Outcome outcome;
+  outcome.requests = report.served + report.refused;
+  outcome.served = report.served;
+  outcome.within_target = report.within_target;
+  outcome.duration_seconds = seconds;
+  outcome.tokens_per_second = Share(static_cast<double>(report.output_tokens), seconds);
+  outcome.ttft_p50_seconds = ToSeconds(report.ttft.Quantile(0.5));
+  outcome.ttft_p99_seconds = ToSeconds(report.ttft.Quantile(0.99));
+  outcome.e2e_mean_seconds = report.e2e.MeanSeconds();
+  outcome.itl_p99_seconds = ToSeconds(report.itl.Quantile(0.99));
+  outcome.hit_rate = Share(static_cast<double>(report.cached_tokens), static_cast<double>(report.prompt_tokens));
+  outcome.in_use = report.mean_in_use;
+  outcome.waste = report.mean_waste;
+  outcome.pressure = Share(ToSeconds(stats.pressure.some.total), seconds);
+  outcome.recomputed = Share(static_cast<double>(stats.refault_tokens), static_cast<double>(stats.tokens_computed));
+  outcome.busy = Share(ToSeconds(report.time.compute), seconds);
+  outcome.compute_seconds = ToSeconds(report.time.compute);
+  outcome.preemptions = stats.preemptions;
+  outcome.spans = std::move(spans);
+  return outcome;
+}
+
+}  // namespace
 
 sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun::Options& options) {
   sim::TraceServingOptions serving;
@@ -60,35 +90,6 @@ sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun
   serving.ttft_target = Nanos(std::llround(options.engine.ttft_target * 1e9));
   return serving;
 }
-
-double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
-
-plan::Outcome OutcomeOf(const sim::TraceServingReport& report, std::vector<plan::ServedSpan> spans) {
-  const engine::EngineStats& stats = report.last;
-  const double seconds = ToSeconds(report.duration);
-  plan::Outcome outcome;
-  outcome.requests = report.served + report.refused;
-  outcome.served = report.served;
-  outcome.within_target = report.within_target;
-  outcome.duration_seconds = seconds;
-  outcome.tokens_per_second = Share(static_cast<double>(report.output_tokens), seconds);
-  outcome.ttft_p50_seconds = ToSeconds(report.ttft.Quantile(0.5));
-  outcome.ttft_p99_seconds = ToSeconds(report.ttft.Quantile(0.99));
-  outcome.e2e_mean_seconds = report.e2e.MeanSeconds();
-  outcome.itl_p99_seconds = ToSeconds(report.itl.Quantile(0.99));
-  outcome.hit_rate = Share(static_cast<double>(report.cached_tokens), static_cast<double>(report.prompt_tokens));
-  outcome.in_use = report.mean_in_use;
-  outcome.waste = report.mean_waste;
-  outcome.pressure = Share(ToSeconds(stats.pressure.some.total), seconds);
-  outcome.recomputed = Share(static_cast<double>(stats.refault_tokens), static_cast<double>(stats.tokens_computed));
-  outcome.busy = Share(ToSeconds(report.time.compute), seconds);
-  outcome.compute_seconds = ToSeconds(report.time.compute);
-  outcome.preemptions = stats.preemptions;
-  outcome.spans = std::move(spans);
-  return outcome;
-}
-
-}  // namespace
 
 AdviseRun::AdviseRun(sim::Trace trace, sim::Trace reordered, const Options& options)
     : trace_(std::move(trace)), reordered_(std::move(reordered)), options_(options) {}

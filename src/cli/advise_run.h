@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "plan/setting.h"
 #include "sim/trace.h"
+#include "sim/trace_serving.h"
 
 namespace cachalot::cli {
 
@@ -37,5 +38,8 @@ class AdviseRun {
   const sim::Trace trace_, reordered_;
   const Options options_;
 };
+
+// How a simulation of that setting is to be run.
+sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun::Options& options);
 
 }  // namespace cachalot::cli

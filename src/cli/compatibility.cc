@@ -27,12 +27,9 @@ constexpr Combination kCombinations[] = {
      [](const Settings& s) {
        return HasDisk(s) && !s.model.tiers.session_files.empty() && !ShareDisk(s.model.tiers, 0).ok();
      }},
-    {"--input-log with --disk-path, --session-path or --session-files", Verdict::kRefused,
-     "what a disk answers is not logged, and a replay would decide otherwise",
-     [](const Settings& s) {
-       const TierOptions& tiers = s.model.tiers;
-       return !s.logs.input_log.empty() && (HasDisk(s) || !tiers.session_path.empty() || !tiers.session_files.empty());
-     }},
+    {"--input-log with --session-files", Verdict::kRefused,
+     "what a saved file holds is not logged, and a replay would decide otherwise",
+     [](const Settings& s) { return !s.logs.input_log.empty() && !s.model.tiers.session_files.empty(); }},
     {"--input-log with --verify-hits", Verdict::kRefused,
      "what the KV itself answers is not logged, and a replay would decide otherwise",
      [](const Settings& s) { return !s.logs.input_log.empty() && s.engine.verify_hits > 0; }},

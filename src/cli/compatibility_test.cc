@@ -29,7 +29,7 @@ const std::map<std::string_view, Change>& Examples() {
          s.model.tiers.disk_size.bytes = 1 << 30;
          s.model.tiers.session_files = "/kv/saved";
        }},
-      {"--input-log with --disk-path, --session-path or --session-files",
+      {"--input-log with --session-files",
        [](auto& s) {
          s.logs.input_log = "log";
          s.model.tiers.session_files = "/saved";

@@ -11,7 +11,7 @@
 
 #include "base/file_system.h"
 #include "base/random.h"
-#include "tier/kv_store.h"
+#include "tier/disk_store.h"
 
 namespace cachalot::cli {
 namespace {
@@ -34,10 +34,10 @@ tier::KvRun RunOf(uint64_t number, uint64_t blocks) {
   return run;
 }
 
-Status WaitForAll(tier::KvStore& store, Clock& clock) {
+Status WaitForAll(tier::DiskStore& store, Clock& clock) {
   Status status;
   while (store.stats().transfers > 0) {
-    for (const tier::KvStore::Ended& ended : store.Poll(clock.Now())) {
+    for (const tier::DiskStore::Ended& ended : store.Poll(clock.Now())) {
       if (!ended.status.ok()) status = ended.status;
     }
     if (store.stats().transfers > 0) clock.SleepUntil(clock.Now() + std::chrono::microseconds(50));
@@ -45,7 +45,7 @@ Status WaitForAll(tier::KvStore& store, Clock& clock) {
   return status;
 }
 
-Status Write(tier::KvStore& store, uint64_t blocks, uint64_t block_bytes, Clock& clock) {
+Status Write(tier::DiskStore& store, uint64_t blocks, uint64_t block_bytes, Clock& clock) {
   SplitMix64 random(1);
   for (uint64_t number = 0; number < kRuns;) {
     if (std::optional<tier::Staging> staging = store.TakeStaging(blocks * block_bytes)) {
@@ -60,8 +60,8 @@ Status Write(tier::KvStore& store, uint64_t blocks, uint64_t block_bytes, Clock&
 }
 
 // Seconds until runs [first, end) are there, of `blocks` blocks each.
-Result<double> SecondsToRead(tier::KvStore& store, uint64_t first, uint64_t end, uint64_t blocks, uint64_t block_bytes,
-                             Clock& clock) {
+Result<double> SecondsToRead(tier::DiskStore& store, uint64_t first, uint64_t end, uint64_t blocks,
+                             uint64_t block_bytes, Clock& clock) {
   const Nanos begin = clock.Now();
   for (uint64_t number = first; number < end; ++number) {
     CACHALOT_RETURN_IF_ERROR(store.Load(RunOf(number, blocks), blocks * block_bytes, Nanos::max()).status());
@@ -72,10 +72,10 @@ Result<double> SecondsToRead(tier::KvStore& store, uint64_t first, uint64_t end,
 
 Result<TierRateTable> MeasureIn(const std::string& folder, uint64_t block_bytes, Clock& clock) {
   const std::unique_ptr<FileSystem> files = DiskFileSystem();
-  const uint64_t blocks = std::max<uint64_t>(tier::KvStore::run_bytes() / block_bytes, 1);
+  const uint64_t blocks = std::max<uint64_t>(tier::DiskStore::run_bytes() / block_bytes, 1);
   const uint64_t bytes = kRuns * blocks * block_bytes;
   tier::DiskTierOptions options{.folder = folder, .limit_bytes = 2 * bytes + (uint64_t{64} << 20)};
-  CACHALOT_ASSIGN_OR_RETURN(const auto store, tier::KvStore::Open(*files, clock, options, block_bytes));
+  CACHALOT_ASSIGN_OR_RETURN(const auto store, tier::DiskStore::Open(*files, clock, options, block_bytes));
   const Nanos begin = clock.Now();
   CACHALOT_RETURN_IF_ERROR(Write(*store, blocks, block_bytes, clock));
   const double down = ToSeconds(clock.Now() - begin);

@@ -8,22 +8,20 @@
 #include <CLI/CLI.hpp>
 
 #include "base/file.h"
-#include "base/json.h"
 
 namespace cachalot::cli {
 namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
-// "--name=value" (or "--name" / "--no-name") for one member of a configuration file.
-Result<std::string> AsArgument(const std::string& name, const Json& value) {
+}  // namespace
+
+Result<std::string> FlagOf(const std::string& name, const Json& value) {
   if (const bool* on = value.AsBool()) return (*on ? "--" : "--no-") + name;
   if (const std::string* text = value.AsString()) return fmt::format("--{}={}", name, *text);
   if (value.AsNumber()) return fmt::format("--{}={}", name, value.Dump());
   return Invalid(fmt::format("{}: expected boolean, number or string, got {}", name, value.TypeName()));
 }
-
-}  // namespace
 
 struct FlagSet::State {
   State(const std::string& command, const std::string& description) : app(description, "cachalot " + command) {}
@@ -94,7 +92,7 @@ Result<std::vector<std::string>> FlagSet::State::ReadConfig(const std::string& p
   std::vector<std::string> arguments;
   for (const auto& [key, value] : *parsed->AsObject()) {
     if (!names.contains(key)) return Invalid(fmt::format("{}: unknown setting \"{}\"", path, key));
-    Result<std::string> argument = AsArgument(key, value);
+    Result<std::string> argument = FlagOf(key, value);
     if (!argument.ok()) return argument.status().Annotate(path);
     arguments.push_back(std::move(argument).value());
   }

@@ -11,10 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "base/units.h"
 
 namespace cachalot::cli {
+
+// "--name=value" (or "--name" / "--no-name") for one member of a JSON object of settings.
+Result<std::string> FlagOf(const std::string& name, const Json& value);
 
 class FlagSet {
  public:

@@ -151,8 +151,8 @@ Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRat
   disk.limit_bytes = limit_bytes;
   disk.min_free_bytes = options.disk_min_free.bytes;
   CACHALOT_ASSIGN_OR_RETURN(disk.packed_element_bytes, PackedElementBytes(options, layout.shape.type));
-  Result<std::unique_ptr<tier::KvStore>> store =
-      tier::KvStore::Open(*model->files, model->clock, std::move(disk), block_bytes, measured);
+  Result<std::unique_ptr<tier::DiskStore>> store =
+      tier::DiskStore::Open(*model->files, model->clock, std::move(disk), block_bytes, measured);
   if (!store.ok()) return store.status().Annotate("--disk-path");
   model->store = std::move(*store);
   model->store->SlowReads(options.disk_read_rate.bytes);
@@ -236,6 +236,14 @@ Status MakeEngine(const ModelOptions& options, engine::EngineOptions engine_opti
     if (model->host != nullptr) logged.host = {model->host->arena.bytes().size(), options.tiers.host_eviction};
     engine_options.input_log->Begin(logged);
     model->logged_memory = engine::MakeLoggedMemory(*model->memory, *engine_options.input_log);
+    if (model->store != nullptr) {
+      model->logged_store = engine::MakeLoggedStore(*model->store, *engine_options.input_log);
+      facts.store = model->logged_store.get();
+    }
+    if (model->session_store != nullptr) {
+      model->logged_sessions = engine::MakeLoggedSessions(*model->session_store, *engine_options.input_log);
+      facts.session_store = model->logged_sessions.get();
+    }
   }
   exec::DeviceMemory& memory = model->logged_memory == nullptr ? *model->memory : *model->logged_memory;
   model->engine = std::make_unique<engine::Engine>(engine_options, *model->executor, memory, *model->sampler, facts);
@@ -245,9 +253,6 @@ Status MakeEngine(const ModelOptions& options, engine::EngineOptions engine_opti
 Status CheckOptions(const ModelOptions& model, const engine::EngineOptions& options) {
   if (model.threads > kMaxThreads) {
     return Invalid(fmt::format("--threads is {}, expected at most {}", model.threads, kMaxThreads));
-  }
-  if (options.max_sequences == 0 || options.step_rows == 0 || options.prefill_chunk == 0) {
-    return Invalid("--max-sequences, --step-rows and --prefill-chunk must be at least 1");
   }
   if (const auto refused = Found({.model = model, .engine = options}, Verdict::kRefused); !refused.empty()) {
     return Invalid(fmt::format("{}", fmt::join(refused, "; ")));

@@ -28,7 +28,8 @@
 #include "kv/budget.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
-#include "tier/kv_store.h"
+#include "tier/disk_store.h"
+#include "tier/durable_sessions.h"
 #include "tier/session_archive.h"
 #include "tier/session_store.h"
 
@@ -55,10 +56,12 @@ struct LoadedModel {
   std::unique_ptr<exec::Executor> executor;
   std::optional<exec::Sampler> sampler;
   std::unique_ptr<FileSystem> files;
-  std::unique_ptr<HostMemory> host;                   // null without --host-memory
-  std::unique_ptr<tier::KvStore> store;               // null without --disk-path
-  std::unique_ptr<tier::SessionArchive> archive;      // null without --session-files
-  std::unique_ptr<tier::SessionStore> session_store;  // null without a folder
+  std::unique_ptr<HostMemory> host;                        // null without --host-memory
+  std::unique_ptr<tier::DiskStore> store;                  // null without --disk-path
+  std::unique_ptr<tier::KvStore> logged_store;             // as logged_memory
+  std::unique_ptr<tier::SessionArchive> archive;           // null without --session-files
+  std::unique_ptr<tier::SessionStore> session_store;       // null without a folder
+  std::unique_ptr<tier::DurableSessions> logged_sessions;  // as logged_memory
   std::unique_ptr<engine::Engine> engine;
 };
 

@@ -1,5 +1,7 @@
+#include <cerrno>
 #include <cstdio>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -37,6 +39,22 @@ void PrintUsage(std::FILE* to) {
   for (const Command& command : kCommands) fmt::print(to, "  {:<11} {}\n", command.name, command.help);
 }
 
+// What was printed has reached where it goes.
+Status FlushOutput() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return cachalot::OkStatus();
+  return cachalot::Unavailable(
+      fmt::format("cannot write to standard output: {}", std::generic_category().message(errno)));
+}
+
+Status Run(const Command& command, const Arguments& arguments) {
+  try {
+    CACHALOT_RETURN_IF_ERROR(command.run(arguments));
+    return FlushOutput();
+  } catch (const std::system_error& error) {  // of fmt::print, or of std::thread
+    return cachalot::Unavailable(error.what());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -48,7 +66,7 @@ int main(int argc, char** argv) {
   }
   for (const Command& command : kCommands) {
     if (command.name != name) continue;
-    const Status status = command.run(Arguments(argv + 2, argv + argc));
+    const Status status = Run(command, Arguments(argv + 2, argv + argc));
     if (status.ok()) return 0;
     fmt::print(stderr, "cachalot {}: {}\n", name, status.message());
     return status.code() == Code::kInvalid ? 2 : 1;

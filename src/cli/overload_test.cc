@@ -1,7 +1,6 @@
 // The server over its sockets with an engine whose pool holds a tenth of what its clients want at once.
 #include <algorithm>
 #include <atomic>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,13 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "engine/engine.h"
-#include "exec/device_memory.h"
-#include "exec/sampler.h"
-#include "exec/testing/fake_executor.h"
-#include "server/engine_generator.h"
-#include "server/server.h"
-#include "server/testing/fake_tokenizer.h"
+#include "cli/testing/served_fake.h"
 #include "server/testing/test_client.h"
 
 namespace cachalot {
@@ -32,49 +25,7 @@ constexpr size_t kBodies = 120;       // different ones
 constexpr uint32_t kBlocksEach = 12;  // of prompt and answer, about
 constexpr uint32_t kSlots = kClients * kBlocksEach / 10;
 
-// A server, its engine and the fake model.
-class Served {
- public:
-  Served(const engine::EngineOptions& options, uint32_t slots)
-      : memory_(exec::MakeCpuMemory(exec::FakeExecutor::LayoutFor(kModel).slot_bytes, slots).value()),
-        executor_(kModel, *memory_),
-        sampler_(exec::FakeSampler()),
-        engine_(options, executor_, *memory_, sampler_),
-        generator_(engine_, clock_),
-        server_(OptionsOf(), {.model = {.names = {"fake"},
-                                        .fingerprint = "fp",
-                                        .context_tokens = 4096,
-                                        .pool_tokens = 4096,
-                                        .tokenizer = &tokenizer_},
-                              .generator = generator_,
-                              .clock = clock_,
-                              .metrics = metrics_,
-                              .entropy = 1}) {
-    port_ = server_.Start().value();
-  }
-  uint16_t port() const { return port_; }
-  const exec::FakeExecutor& executor() const { return executor_; }
-  void Stop() { server_.Stop(); }
-
- private:
-  static inline const exec::FakeOptions kModel{.vocabulary = server::FakeTokenizer::kVocabulary};
-  static server::ServerOptions OptionsOf() {
-    server::ServerOptions options;
-    options.port = 0;
-    return options;
-  }
-
-  SteadyClock clock_;
-  Metrics metrics_;
-  server::FakeTokenizer tokenizer_;
-  std::unique_ptr<exec::DeviceMemory> memory_;
-  exec::FakeExecutor executor_;
-  exec::Sampler sampler_;
-  engine::Engine engine_;
-  server::EngineGenerator generator_;
-  server::Server server_;
-  uint16_t port_ = 0;
-};
+using Served = cli::testing::ServedFake;
 
 std::string BodyOf(size_t i) {
   const std::string shared(40 + i % 3 * 20, static_cast<char>('a' + i % 4));
@@ -105,7 +56,7 @@ TEST(Overload, ATenthOfThePoolThatIsWantedAnswersEverybodyAsIfAlone) {
   std::vector<std::string> bodies;
   std::vector<json> alone;
   {
-    Served served({.max_sequences = 2, .prefix_cache = false}, 1000);
+    Served served({.engine = {.max_sequences = 2, .prefix_cache = false}});
     server::TestClient client(served.port());
     for (size_t i = 0; i < kBodies; ++i) {
       bodies.push_back(BodyOf(i));
@@ -116,7 +67,7 @@ TEST(Overload, ATenthOfThePoolThatIsWantedAnswersEverybodyAsIfAlone) {
   }
   engine::EngineOptions options{.max_queue = 16};
   options.pin_budget = 0.1;
-  Served served(options, kSlots);
+  Served served({.engine = options, .slots = kSlots});
   std::atomic<size_t> next{0}, answered{0}, full{0}, wrong{0}, other{0};
   std::atomic<uint64_t> early_pages{0};
   const auto run = [&] {
@@ -156,7 +107,7 @@ TEST(Overload, ATenthOfThePoolThatIsWantedAnswersEverybodyAsIfAlone) {
 TEST(RetentionOverHttp, TheUsageSaysWhatBecameOfTheHints) {
   engine::EngineOptions options;
   options.pin_budget = 0.5;
-  Served served(options, 40);
+  Served served({.engine = options, .slots = 40});
   server::TestClient client(served.port());
   const auto usage = [&](const std::string& kv) {
     const std::string body = fmt::format(R"({{"prompt":"{}","max_tokens":1,"kv":{}}})", std::string(100, 'x'), kv);
@@ -173,11 +124,11 @@ TEST(RetentionOverHttp, TheUsageSaysWhatBecameOfTheHints) {
 TEST(TermsOverHttp, AFullQueueSaysWhenToComeBackAndACapWhatItIs) {
   engine::EngineOptions options;
   options.terms = {.request = {.sequences = 2}, .tenant = {.sequences = 2}, .queue = 2};
-  Served served(options, 1000);
+  Served served({.engine = options});
   const json wide = {{"prompt", "x"}, {"n", 3}};
   const server::ClientResponse refused = server::TestClient(served.port()).Post("/v1/completions", wide.dump());
   EXPECT_EQ(refused.status, 400);
-  EXPECT_THAT(refused.body, testing::HasSubstr("needs 3 sequences (n), but a request may have 2"));
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("needs 3 sequences (n), but a request may have 2"));
 
   const std::string body = json({{"prompt", "x"}, {"max_tokens", 2000}, {"ignore_eos", true}}).dump();
   const std::string request = fmt::format(
@@ -194,7 +145,7 @@ TEST(TermsOverHttp, AFullQueueSaysWhenToComeBackAndACapWhatItIs) {
       ++full;
       EXPECT_EQ(response.status, 429) << response.body;
       EXPECT_GE(std::stoi("0" + response.headers.at("retry-after")), 1);
-      EXPECT_THAT(response.body, testing::HasSubstr("2 requests of this tenant are waiting already; at most 2 may"));
+      EXPECT_THAT(response.body, ::testing::HasSubstr("2 requests of this tenant are waiting already; at most 2 may"));
     }
   }
   EXPECT_GT(full, 0u);

@@ -6,12 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/replay_paper.h"
+#include "cli/replay_report.h"
 #include "cli/replay_run.h"
 #include "cli/replay_sweep.h"
+#include "plan/report.h"
 #include "sim/trace.h"
 
 namespace cachalot::cli {
@@ -63,6 +66,42 @@ Json::Object FactsOf(const TraceSource& source, const sim::TraceFile& file) {
   return facts;
 }
 
+// What is printed, and what --html gets.
+struct Output {
+  Json::Object figures;  // of one replay
+  Json::Array rows;      // of many; empty: there was one
+  plan::Report report;
+};
+
+Result<Output> Run(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings,
+                   const std::string& title) {
+  Output output;
+  if (!settings.replay.sweep.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(output.rows, SweepReplay(trace, arguments, settings));
+    output.report = SweepReport(title, output.rows);
+  } else if (!settings.replay.curve.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(output.rows, CurveReplay(trace, settings.replay));
+    output.report = CurveReport(title, output.rows);
+  } else {
+    CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, Replay(trace, settings));
+    output.report = ReplayReport(title, replayed);
+    output.figures = std::move(replayed.figures);
+  }
+  return output;
+}
+
+void Print(Json::Object facts, Output output, bool json) {
+  if (output.rows.empty()) {
+    std::ranges::move(output.figures, std::back_inserter(facts));
+    fmt::print("{}", json ? Json(std::move(facts)).Dump() + '\n' : Text(facts));
+  } else if (json) {
+    facts.emplace_back("rows", std::move(output.rows));
+    fmt::print("{}\n", Json(std::move(facts)).Dump());
+  } else {
+    fmt::print("{}", Table(output.rows));
+  }
+}
+
 }  // namespace
 
 Status ReplayCommand(const Arguments& arguments) {
@@ -73,35 +112,23 @@ Status ReplayCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, ReadSettings(arguments, &settings));
   if (!go_on) return OkStatus();
   if (!settings.inputs.input_log.empty()) {
+    if (!settings.replay.html.empty()) return Invalid("--html shows the replay of a TRACE, not that of --input-log");
     CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, InputReplay(settings.inputs));
     fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
     return OkStatus();
   }
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile file, LoadTrace(settings.source));
-  const sim::Trace& trace = file.trace;
   if (settings.replay.print_trace) {
-    fmt::print("{}", sim::FormatTrace(trace));
+    fmt::print("{}", sim::FormatTrace(file.trace));
     return OkStatus();
   }
-  fmt::print(stderr, "{}\n", Describe(settings.source, file));
-  Json::Object out = FactsOf(settings.source, file);
-  Json::Array rows;
-  if (!settings.replay.sweep.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(rows, SweepReplay(trace, arguments, settings));
-  } else if (!settings.replay.curve.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(rows, CurveReplay(trace, settings.replay));
-  } else {
-    CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, Replay(trace, settings));
-    std::ranges::move(figures, std::back_inserter(out));
-    fmt::print("{}", settings.replay.json ? Json(std::move(out)).Dump() + '\n' : Text(out));
-    return OkStatus();
+  const std::string what = Describe(settings.source, file);
+  fmt::print(stderr, "{}\n", what);
+  CACHALOT_ASSIGN_OR_RETURN(Output output, Run(file.trace, arguments, settings, "Replay of " + what));
+  if (!settings.replay.html.empty()) {
+    CACHALOT_RETURN_IF_ERROR(WriteFileAtomically(settings.replay.html, plan::ReportAsHtml(output.report)));
   }
-  if (settings.replay.json) {
-    out.emplace_back("rows", std::move(rows));
-    fmt::print("{}\n", Json(std::move(out)).Dump());
-  } else {
-    fmt::print("{}", Table(rows));
-  }
+  Print(FactsOf(settings.source, file), std::move(output), settings.replay.json);
   return OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include "base/file_system.h"
 #include "engine/input_log.h"
 #include "sim/input_replay.h"
+#include "tier/stored_session.h"
 
 namespace cachalot::cli {
 namespace {

@@ -31,6 +31,7 @@ struct ReplayOptions {
   std::string sweep;
   uint32_t threads = 0;
   bool print_trace = false;
+  std::string html;
   bool json = false;
   template <class F>
   void Visit(F&& f) {
@@ -50,6 +51,7 @@ struct ReplayOptions {
       "Replays once for each combination of these settings, e.g. \"policy=lru,cost; capacity-blocks=1000,10000\".");
     f("threads", threads, "Replays that run at once in a sweep; 0: as many as there are processors.");
     f("print-trace", print_trace, "Print the trace instead of replaying it.");
+    f("html", html, "File that gets a report with plots, which needs no other file.");
     f("json", json, "Print JSON.");
   }
 };
@@ -77,7 +79,7 @@ struct EngineReplayOptions {
   double rate = 1;
   std::string request_log;
   std::string series;
-  double series_every = 10;
+  double series_every = 0;
   template <class F>
   void Visit(F&& f) {
     f("engine", engine,
@@ -109,7 +111,7 @@ struct EngineReplayOptions {
     f("rate", rate, "Requests come so much faster than the trace says.");
     f("request-log", request_log, "File that gets a line of JSON per request.");
     f("series", series, "File that gets the engine's state over time, as CSV.");
-    f("series-every", series_every, "Seconds between its lines.");
+    f("series-every", series_every, "Seconds between its lines; 0: so that there are 300 while requests come.");
   }
 };
 

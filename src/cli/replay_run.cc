@@ -1,9 +1,7 @@
 #include "cli/replay_run.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
-#include <optional>
-#include <span>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +9,8 @@
 
 #include "base/file.h"
 #include "cli/known_shape.h"
+#include "cli/replay_files.h"
+#include "cli/step_curve_flag.h"
 #include "cost/calibration_profile.h"
 #include "plan/model_shape.h"
 #include "sim/block_replay.h"
@@ -35,103 +35,18 @@ sim::BlockReplayOptions BlockOptionsOf(const ReplayOptions& options) {
           .leaves_only = options.leaves_only};
 }
 
-Result<StepCurve> ParseCurve(std::string_view text) {
-  StepCurve curve{};
-  for (size_t i = 0; i < curve.size(); ++i) {
-    const size_t comma = text.find(',');
-    const std::string_view number = text.substr(0, comma);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), curve[i]);
-    const bool last = i + 1 == curve.size();
-    if (error != std::errc() || end != number.data() + number.size() || last != (comma == std::string_view::npos)) {
-      return Invalid(fmt::format("--step-curve: expected {} numbers of seconds with commas between them, got \"{}\"",
-                                 curve.size(), text));
-    }
-    text.remove_prefix(last ? text.size() : comma + 1);
-  }
-  return curve;
-}
-
 Result<StepCurve> CurveOf(const EngineReplayOptions& options) {
   if (options.profile.empty() == options.step_curve.empty()) {
     return Invalid("--engine needs either --profile or --step-curve, to know how long steps take");
   }
-  if (!options.step_curve.empty()) return ParseCurve(options.step_curve);
+  if (!options.step_curve.empty()) return ParseStepCurve(options.step_curve);
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.profile, cost::kMaxProfileBytes));
   const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
   if (!profile.ok()) return profile.status().Annotate(options.profile);
   return profile->curve;
 }
 
-// A text file that grows line by line; all errors are told by Close.
-class Lines {
- public:
-  // No path: nothing is written.
-  static Result<Lines> Open(const std::string& path) {
-    Lines lines;
-    if (path.empty()) return lines;
-    CACHALOT_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
-    lines.file_.emplace(std::move(file));
-    return lines;
-  }
-  void Add(std::string_view line) {
-    text_ += line;
-    text_ += '\n';
-    constexpr size_t kBuffered = 1 << 20;
-    if (text_.size() >= kBuffered) Flush();
-  }
-  Status Close() {
-    if (!file_) return OkStatus();
-    Flush();
-    return status_.ok() ? file_->Commit() : status_;
-  }
-
- private:
-  void Flush() {
-    if (file_ && status_.ok()) status_ = file_->Append(std::as_bytes(std::span(text_)));
-    text_.clear();
-  }
-  std::optional<AtomicFile> file_;
-  std::string text_;
-  Status status_;
-};
-
-std::string LogLine(const sim::ReplayedRequest& request) {
-  Json::Object line;
-  line.emplace_back("request", Count(request.index));
-  line.emplace_back("arrival_seconds", ToSeconds(request.arrival));
-  line.emplace_back("prompt_tokens", Count(request.prompt_tokens));
-  if (!request.refusal.empty()) {
-    line.emplace_back("refused", request.refusal);
-  } else {
-    line.emplace_back("cached_tokens", Count(request.cached_tokens));
-    line.emplace_back("host_tokens", Count(request.host_tokens));
-    line.emplace_back("disk_tokens", Count(request.disk_tokens));
-    line.emplace_back("output_tokens", Count(request.output_tokens));
-    line.emplace_back("ttft_seconds", ToSeconds(request.first_token - request.arrival));
-    line.emplace_back("e2e_seconds", ToSeconds(request.finish - request.arrival));
-  }
-  return Json(std::move(line)).Dump();
-}
-
-Status WriteSeries(const std::string& path, const std::vector<sim::ServingSample>& samples) {
-  CACHALOT_ASSIGN_OR_RETURN(Lines lines, Lines::Open(path));
-  lines.Add(
-      "seconds,running_sequences,waiting_requests,pool_in_use,pool_idle,prompt_tokens_cached,prompt_tokens_computed,"
-      "tokens_generated,refault_share,pressure,waste,host_blocks,disk_blocks,compute_seconds,transfer_seconds,idle_"
-      "seconds,"
-      "bytes_from_pool,bytes_to_pool,disk_bytes_read,disk_bytes_written");
-  for (const sim::ServingSample& s : samples) {
-    lines.Add(
-        fmt::format("{:.3f},{},{},{:.4f},{:.4f},{},{},{},{:.4f},{:.4f},{:.4f},{},{},{:.3f},{:.3f},{:.3f},{},{},{},{}",
-                    ToSeconds(s.time), s.running, s.waiting, s.in_use, s.idle, s.prompt_tokens_cached,
-                    s.prompt_tokens_computed, s.tokens_generated, s.refault_share, s.pressure, s.waste, s.host_blocks,
-                    s.disk_blocks, ToSeconds(s.spent.compute), ToSeconds(s.spent.transfers), ToSeconds(s.spent.idle),
-                    s.moved.from_pool, s.moved.to_pool, s.moved.disk_read, s.moved.disk_written));
-  }
-  return lines.Close();
-}
-
-void AddQuantiles(std::string_view name, const Histogram& times, Json::Object* out) {
+void AddQuantiles(std::string_view name, const DurationHistogram& times, Json::Object* out) {
   for (const auto& [label, share] : {std::pair{"p50", 0.5}, std::pair{"p90", 0.9}, std::pair{"p99", 0.99}}) {
     out->emplace_back(fmt::format("{}_{}_seconds", name, label), ToSeconds(times.Quantile(share)));
   }
@@ -154,43 +69,6 @@ void AddLoad(const sim::TraceServingReport& report, Json::Object* out) {
   out->emplace_back("prefetched_tokens", Count(tiers.prefetched_tokens));
   out->emplace_back("mean_pool_in_use", report.mean_in_use);
   out->emplace_back("mean_waste", report.mean_waste);
-}
-
-Json::Object FiguresOf(const sim::TraceServingReport& report) {
-  const double seconds = ToSeconds(report.duration);
-  const auto per_second = [&](uint64_t amount) { return seconds > 0 ? static_cast<double>(amount) / seconds : 0; };
-  Json::Object out;
-  out.emplace_back("served_requests", Count(report.served));
-  out.emplace_back("refused_requests", Count(report.refused));
-  out.emplace_back("duration_seconds", seconds);
-  out.emplace_back("prompt_tokens", Count(report.prompt_tokens));
-  out.emplace_back("cached_tokens", Count(report.cached_tokens));
-  out.emplace_back("token_hit_rate", Share(report.cached_tokens, report.prompt_tokens));
-  out.emplace_back("hot_tokens", Count(report.cached_tokens - report.host_tokens - report.disk_tokens));
-  out.emplace_back("host_tokens", Count(report.host_tokens));
-  out.emplace_back("disk_tokens", Count(report.disk_tokens));
-  out.emplace_back("output_tokens", Count(report.output_tokens));
-  out.emplace_back("output_tokens_per_second", per_second(report.output_tokens));
-  out.emplace_back("goodput_requests_per_second", per_second(report.within_target));
-  AddQuantiles("ttft", report.ttft, &out);
-  AddQuantiles("itl", report.itl, &out);
-  AddQuantiles("e2e", report.e2e, &out);
-  AddLoad(report, &out);
-  const engine::EngineStats& stats = report.last;
-  out.emplace_back("preemptions", Count(stats.preemptions));
-  out.emplace_back("recomputed_tokens", Count(stats.tokens_recomputed));
-  out.emplace_back("refault_tokens", Count(stats.refault_tokens));
-  out.emplace_back("evicted_blocks", Count(stats.slots_evicted));
-  out.emplace_back("pressure_some_seconds", ToSeconds(stats.pressure.some.total));
-  out.emplace_back("pressure_full_seconds", ToSeconds(stats.pressure.full.total));
-  out.emplace_back("limit_decreases", Count(stats.limit_decreases));
-  for (size_t i = 0; i < kTokenClassNames.size(); ++i) {
-    out.emplace_back(fmt::format("prompt_tokens_{}", kTokenClassNames[i]), Count(stats.hits.tokens[i]));
-  }
-  for (size_t i = 0; i < kShadowNames.size(); ++i) {
-    out.emplace_back(fmt::format("hit_tokens_at_pool_x{}", kShadowNames[i]), Count(stats.hits.shadow_tokens[i]));
-  }
-  return out;
 }
 
 // Whose KV it is.
@@ -223,6 +101,14 @@ sim::SimTierOptions TiersOf(const EngineReplayOptions& options) {
   return tiers;
 }
 
+Nanos SampleEvery(const sim::Trace& trace, const EngineReplayOptions& options) {
+  if (options.series_every > 0) return Nanos(std::llround(options.series_every * 1e9));
+  constexpr double kSamples = 300, kLeast = 0.1, kMost = 1e6;
+  if (trace.requests.empty() || !(options.rate > 0)) return Nanos(std::chrono::seconds(1));
+  const double span = ToSeconds(trace.requests.back().arrival - trace.requests.front().arrival);
+  return Nanos(std::llround(std::clamp(span / options.rate / kSamples, kLeast, kMost) * 1e9));
+}
+
 // What no simulation could begin with.
 Status CheckRanges(const EngineReplayOptions& options) {
   constexpr uint32_t kMostBlockTokens = 1024, kMostBlocks = 1u << 26;
@@ -245,9 +131,9 @@ Status CheckRanges(const EngineReplayOptions& options) {
   if (!(options.host_latency >= 0 && options.host_latency <= kMostSeconds)) {
     return Invalid(fmt::format("--host-latency is {}; expected 0 to {} seconds", options.host_latency, kMostSeconds));
   }
-  if (!(options.series_every >= 0.001 && options.series_every <= kMostSeconds)) {
+  if (options.series_every != 0 && !(options.series_every >= 0.001 && options.series_every <= kMostSeconds)) {
     return Invalid(
-        fmt::format("--series-every is {}; expected .001 to {} seconds", options.series_every, kMostSeconds));
+        fmt::format("--series-every is {}; expected 0, or .001 to {} seconds", options.series_every, kMostSeconds));
   }
   return OkStatus();
 }
@@ -294,8 +180,8 @@ Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& op
   return rows;
 }
 
-Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
-                                  const engine::EngineOptions& engine) {
+Result<sim::TraceServingReport> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                             const engine::EngineOptions& engine) {
   CACHALOT_RETURN_IF_ERROR(CheckRanges(options));
   sim::TraceServingOptions serving;
   serving.engine = engine;
@@ -306,15 +192,52 @@ Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOpt
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
   serving.ttft_target = Nanos(static_cast<Nanos::rep>(engine.ttft_target * 1e9));
-  if (!options.series.empty()) serving.sample_every = Nanos(static_cast<Nanos::rep>(options.series_every * 1e9));
+  serving.sample_every = SampleEvery(trace, options);
   CACHALOT_ASSIGN_OR_RETURN(Lines log, Lines::Open(options.request_log));
   if (!options.request_log.empty()) {
     serving.on_request = [&](const sim::ReplayedRequest& request) { log.Add(LogLine(request)); };
   }
-  CACHALOT_ASSIGN_OR_RETURN(const sim::TraceServingReport report, sim::ServeTrace(trace, serving));
+  CACHALOT_ASSIGN_OR_RETURN(sim::TraceServingReport report, sim::ServeTrace(trace, serving));
   CACHALOT_RETURN_IF_ERROR(log.Close());
   if (!options.series.empty()) CACHALOT_RETURN_IF_ERROR(WriteSeries(options.series, report.samples));
-  return FiguresOf(report);
+  return report;
+}
+
+Json::Object EngineFigures(const sim::TraceServingReport& report) {
+  const double seconds = ToSeconds(report.duration);
+  const auto per_second = [&](uint64_t amount) { return seconds > 0 ? static_cast<double>(amount) / seconds : 0; };
+  Json::Object out;
+  out.emplace_back("served_requests", Count(report.served));
+  out.emplace_back("refused_requests", Count(report.refused));
+  out.emplace_back("duration_seconds", seconds);
+  out.emplace_back("prompt_tokens", Count(report.prompt_tokens));
+  out.emplace_back("cached_tokens", Count(report.cached_tokens));
+  out.emplace_back("token_hit_rate", Share(report.cached_tokens, report.prompt_tokens));
+  out.emplace_back("hot_tokens", Count(report.cached_tokens - report.host_tokens - report.disk_tokens));
+  out.emplace_back("host_tokens", Count(report.host_tokens));
+  out.emplace_back("disk_tokens", Count(report.disk_tokens));
+  out.emplace_back("output_tokens", Count(report.output_tokens));
+  out.emplace_back("output_tokens_per_second", per_second(report.output_tokens));
+  out.emplace_back("goodput_requests_per_second", per_second(report.within_target));
+  AddQuantiles("ttft", report.ttft, &out);
+  AddQuantiles("itl", report.itl, &out);
+  AddQuantiles("e2e", report.e2e, &out);
+  AddLoad(report, &out);
+  const engine::EngineStats& stats = report.last;
+  out.emplace_back("preemptions", Count(stats.preemptions));
+  out.emplace_back("recomputed_tokens", Count(stats.tokens_recomputed));
+  out.emplace_back("refault_tokens", Count(stats.refault_tokens));
+  out.emplace_back("evicted_blocks", Count(stats.slots_evicted));
+  out.emplace_back("pressure_some_seconds", ToSeconds(stats.pressure.some.total));
+  out.emplace_back("pressure_full_seconds", ToSeconds(stats.pressure.full.total));
+  out.emplace_back("limit_decreases", Count(stats.limit_decreases));
+  for (size_t i = 0; i < kTokenClassNames.size(); ++i) {
+    out.emplace_back(fmt::format("prompt_tokens_{}", kTokenClassNames[i]), Count(stats.hits.tokens[i]));
+  }
+  for (size_t i = 0; i < kShadowNames.size(); ++i) {
+    out.emplace_back(fmt::format("hit_tokens_at_pool_x{}", kShadowNames[i]), Count(stats.hits.shadow_tokens[i]));
+  }
+  return out;
 }
 
 }  // namespace cachalot::cli

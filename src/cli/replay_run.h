@@ -1,4 +1,4 @@
-// What `cachalot replay` can do with a trace. Each gives figures by name, in the order in which they are shown.
+// What `cachalot replay` can do with a trace. Figures stand by name, in the order in which they are shown.
 // Threads:   pure functions, but for the files that EngineReplay writes.
 // Ownership: none.
 // Invariant: the same trace and options give the same figures.
@@ -10,6 +10,7 @@
 #include "cli/replay_options.h"
 #include "engine/engine.h"
 #include "sim/trace.h"
+#include "sim/trace_serving.h"
 
 namespace cachalot::cli {
 
@@ -19,8 +20,9 @@ Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& o
 // One row per capacity of --curve.
 Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& options);
 
-// The whole engine.
-Result<Json::Object> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
-                                  const engine::EngineOptions& engine);
+// The whole engine, and its state over time.
+Result<sim::TraceServingReport> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                             const engine::EngineOptions& engine);
+Json::Object EngineFigures(const sim::TraceServingReport& report);
 
 }  // namespace cachalot::cli

@@ -66,18 +66,17 @@ Result<ReplaySettings> SettingsFor(const Arguments& arguments, const Combination
   return settings;
 }
 
-Result<Json::Object> FiguresOf(const sim::Trace& trace, const ReplaySettings& settings,
-                               const Combination& combination) {
+Result<Replayed> ReplayOf(const sim::Trace& trace, const ReplaySettings& settings, const Combination& combination) {
   if (std::ranges::none_of(combination, ChangesTrace, &Combination::value_type::first)) return Replay(trace, settings);
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile own, LoadTrace(settings.source));
   return Replay(own.trace, settings);
 }
 
 Result<Json::Object> RowOf(const sim::Trace& trace, const ReplaySettings& settings, const Combination& combination) {
-  CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, FiguresOf(trace, settings, combination));
+  CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, ReplayOf(trace, settings, combination));
   Json::Object row;
   for (const auto& [name, value] : combination) row.emplace_back(name, value);
-  for (Json::Member& figure : figures) {
+  for (Json::Member& figure : replayed.figures) {
     std::string flag = figure.first;
     std::ranges::replace(flag, '_', '-');
     const bool varied = std::ranges::any_of(combination, [&](const auto& v) { return v.first == flag; });
@@ -101,9 +100,14 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) 
   return flags.Parse(arguments);
 }
 
-Result<Json::Object> Replay(const sim::Trace& trace, const ReplaySettings& settings) {
-  if (settings.with_engine.engine) return EngineReplay(trace, settings.with_engine, settings.engine);
-  return BlockReplay(trace, settings.replay);
+Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings) {
+  if (!settings.with_engine.engine) {
+    CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, BlockReplay(trace, settings.replay));
+    return Replayed{.figures = std::move(figures), .served = {}};
+  }
+  CACHALOT_ASSIGN_OR_RETURN(sim::TraceServingReport served, EngineReplay(trace, settings.with_engine, settings.engine));
+  Json::Object figures = EngineFigures(served);
+  return Replayed{std::move(figures), std::move(served)};
 }
 
 Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings) {

@@ -5,6 +5,8 @@
 // Cost:      that of the replays.
 #pragma once
 
+#include <optional>
+
 #include "base/json.h"
 #include "base/status.h"
 #include "cli/commands.h"
@@ -13,6 +15,7 @@
 #include "cli/trace_source.h"
 #include "engine/engine.h"
 #include "sim/trace.h"
+#include "sim/trace_serving.h"
 
 namespace cachalot::cli {
 
@@ -27,8 +30,12 @@ struct ReplaySettings {
 // False when --help was asked for and printed.
 Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings);
 
-// One replay: its figures.
-Result<Json::Object> Replay(const sim::Trace& trace, const ReplaySettings& settings);
+// One replay: its figures, and with the engine what happened over time.
+struct Replayed {
+  Json::Object figures;
+  std::optional<sim::TraceServingReport> served;
+};
+Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings);
 
 // One per combination of what settings.replay.sweep lists, each a row that begins with what was varied. Where that
 // changes the trace, it is loaded anew.

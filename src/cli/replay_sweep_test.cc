@@ -33,9 +33,9 @@ TEST(ReplaySweep, HasARowForEachCombinationInOrder) {
   EXPECT_EQ(order, "lru 20, lru 200, fifo 20, fifo 200, ");
   ReplaySettings one;
   ASSERT_TRUE(ReadSettings({"--workload=chat", "--policy=fifo", "--capacity-blocks=20"}, &one).ok());
-  const Result<Json::Object> alone = Replay(Chat(), one);
+  const Result<Replayed> alone = Replay(Chat(), one);
   ASSERT_TRUE(alone.ok());
-  EXPECT_EQ(*(*rows)[2].Find("block_hit_rate"), *Json(*alone).Find("block_hit_rate"));
+  EXPECT_EQ(*(*rows)[2].Find("block_hit_rate"), *Json(alone->figures).Find("block_hit_rate"));
 }
 
 TEST(ReplaySweep, VariesSettingsOfTheEngineToo) {

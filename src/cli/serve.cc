@@ -175,6 +175,9 @@ Status ServeCommand(const Arguments& arguments) {
   }
   CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
   SetLogLevel(level);
+  if (const auto problems = server::Problems(server_options); !problems.empty()) {  // before a model takes its time
+    return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
+  }
   CACHALOT_RETURN_IF_ERROR(CheckTogether({model_options, engine_options, server_options, log_options}));
 
   CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options, engine_options.terms));
@@ -188,10 +191,11 @@ Status ServeCommand(const Arguments& arguments) {
     CACHALOT_RETURN_IF_ERROR(OverrideChatTemplate(options.chat_template, model.get()));
   }
   fmt::print("{}", StartTable(*model));
-  for (const Json& settings :
-       {OptionsAsJson(server_options), OptionsAsJson(model_options), OptionsAsJson(engine_options)}) {
-    LogDebug(settings.Dump());
-  }
+  Json settings = Json::Object{{"server", OptionsAsJson(server_options)},
+                               {"model", OptionsAsJson(model_options)},
+                               {"tiers", OptionsAsJson(model_options.tiers)},
+                               {"engine", OptionsAsJson(engine_options)}};
+  LogDebug(settings.Dump());
 
   Metrics metrics;
   metrics.Set(Gauge::kKvBytes, static_cast<double>(model->memory->slot_bytes() * model->memory->slots()));
@@ -210,7 +214,8 @@ Status ServeCommand(const Arguments& arguments) {
                                          .entropy = SystemEntropy(),
                                          .keys = std::move(keys),
                                          .public_texts = std::move(public_texts),
-                                         .version = kVersion});
+                                         .version = kVersion,
+                                         .settings = std::move(settings)});
   CACHALOT_ASSIGN_OR_RETURN(const uint16_t port, server.Start());
   fmt::print("listening on http://{}:{}\n", server_options.host, port);
   std::fflush(stdout);

@@ -85,6 +85,7 @@ Admission Engine::State::TryAdmit(Request& request) {
   if (request.overtaken < kPatience && !Fits(request, {resident_blocks * full_part.windows.size(), 0})) {
     return Admission::kNoRoom;
   }
+  TakeBack(request.asked.scope, HistoryOf(request, request.first_open()));
   const kv::PrefixView found = FindFor(request);
   request.pending = found.pending;
   if (found.awaited > found.tokens) return Admission::kAwaits;

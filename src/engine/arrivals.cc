@@ -32,6 +32,13 @@ std::vector<exec::SlotFill> FillsOf(std::span<const CellSource> sources) {
   return fills;
 }
 
+// Of those that will come.
+uint64_t BytesThere(exec::DeviceMemory& memory, const Arrival& arrival) {
+  const auto done = [&](exec::CopyTicket ticket) { return memory.Done(ticket); };
+  const auto layers = static_cast<uint64_t>(std::ranges::count_if(arrival.layers, done));
+  return arrival.bytes * layers / arrival.layers.size();
+}
+
 }  // namespace
 
 bool LoadGate::Await(uint32_t layer) {
@@ -99,12 +106,6 @@ bool Engine::State::HasArrived(const Loading& loading) const {
 void Engine::State::EndArrival(Loading& loading, const LoadPart& part, kv::SlotPromise* promise) {
   const Arrival& arrival = *part.arrival;
   const Status status = arrival.status.ok() ? StatusOf(arrival.layers) : arrival.status;
-  if (status.ok() && part.tier == TierId::kHost) {
-    const double seconds = ToSeconds(now - arrival.begun);
-    // Where a step ran meanwhile the end was seen late: all that tells is that the link may be faster than was thought.
-    const bool seen_late = arrival.steps != totals.steps;
-    if (!seen_late || seconds < TransferSeconds(HostRate(), arrival.bytes, 0)) HostObserve(arrival.bytes, seconds);
-  }
   EndPart(loading, part, status, promise);
   for (const kv::LoadCell& cell : part.cells) {
     const bool there = loading.meeting.FateOf(cell.block) == sched::BlockFate::kLoaded;
@@ -118,19 +119,17 @@ bool Engine::State::MayJoin(const Request& request) const {
   const Loading& loading = *request.loading;
   const sched::Meeting& meeting = loading.meeting;
   if (!loading.in_layers || meeting.done() || meeting.front_token() != meeting.low_token()) return false;
-  double missing_bytes = 0;
+  uint64_t missing_bytes = 0;
   for (const LoadPart& part : loading.parts) {
     if (!part.arrival || !part.arrival->status.ok()) return false;
-    const std::vector<exec::CopyTicket>& layers = part.arrival->layers;
-    const auto there = std::ranges::count_if(layers, [&](exec::CopyTicket ticket) { return memory.Done(ticket); });
-    if (there == 0) return false;
-    const double missing = static_cast<double>(layers.size() - static_cast<size_t>(there));
-    missing_bytes += missing / static_cast<double>(layers.size()) * static_cast<double>(part.arrival->bytes);
+    const uint64_t there = BytesThere(memory, *part.arrival);
+    if (there == 0 && part.arrival->bytes > 0) return false;
+    missing_bytes += part.arrival->bytes - there;
   }
   const Choice& choice = *std::ranges::find(request.choices, loading.sequence, &Choice::sequence);
   const uint64_t end = loading.tokens.size(), rows = request.history_tokens(choice) - end;
   const double step = step_cost.Predict(work_shape.Rows(end, std::min<uint64_t>(rows, step_tokens_limit()), 1));
-  return missing_bytes <= step * HostRate().bytes_per_second;
+  return static_cast<double>(missing_bytes) <= step * HostRate().bytes_per_second;
 }
 
 // Those that are planned above their load.

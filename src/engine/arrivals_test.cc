@@ -37,14 +37,18 @@ class Arrivals : public testing::TestWithParam<TieredCase> {
   // The KV of these tokens lies in host memory, and nowhere else.
   static void HandDown(TieredRig& tiered, uint64_t id, const std::vector<TokenId>& tokens) {
     Ask(tiered, Of(id, std::to_string(id), tokens, 2));
-    SessionCommand command{.id = SessionCommandId(id), .verb = SessionVerb::kSuspend};
-    command.name.id = std::to_string(id);
+    Suspend(tiered, id);
+    EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u);
+    EXPECT_GT(tiered.rig().Step().stats.tiers.host_cached_bytes, 0u);
+  }
+
+  static void Suspend(TieredRig& tiered, uint64_t id) {
+    const SessionCommandId command_id(1 + tiered.rig().session_answers.size());
+    SessionCommand command{.id = command_id, .verb = SessionVerb::kSuspend, .name = {"", std::to_string(id)}};
     tiered.rig().Command(command);
     while (!tiered.rig().session_answers.contains(command.id)) tiered.rig().Step();
     while (tiered.rig().Step().stats.tiers.host_moving_bytes > 0) {
     }
-    EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u);
-    EXPECT_GT(tiered.rig().Step().stats.tiers.host_cached_bytes, 0u);
   }
 
   // The next step, once there is something to do.
@@ -117,6 +121,31 @@ TEST_P(Overlap, WhereTheyArriveLaterOnlyTheLastIsComputedAfterTheLoad) {
   const Times times = Resume(kRate / 5);
   EXPECT_GT(times.load, times.step);
   EXPECT_EQ(times.ttft, kBetween + times.load + kLayer);
+}
+
+TEST_P(Overlap, WhatComesWhileAStepRunsIsNotThoughtToHaveComeAtOnce) {
+  for (const double rate : {kRate, kRate / 5}) {
+    TieredRig::Options options = With();
+    options.link.bytes_per_second = rate;
+    options.host_rate = TierRate{ToSeconds(kLatency), rate};
+    TieredRig tiered(options);
+    const auto thought = [&] {
+      Suspend(tiered, 1);
+      const SessionCommand show{.id = SessionCommandId(1 + tiered.rig().session_answers.size()),
+                                .verb = SessionVerb::kShow,
+                                .name = {"", "1"}};
+      tiered.rig().Command(show);
+      tiered.rig().Step();
+      return tiered.rig().session_answers.at(show.id).sessions.front().load_seconds.value();
+    };
+    HandDown(tiered, 1, Tokens(kPrompt, 1));
+    const double before = thought();
+    for (uint64_t id = 11; id <= 25; ++id) {
+      Ttft(tiered, Of(id, "1", Tokens(kPrompt, 1), 1));
+      Suspend(tiered, 1);
+    }
+    EXPECT_NEAR(thought(), before, before / 3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(OverALink, Overlap,

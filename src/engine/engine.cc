@@ -16,6 +16,12 @@ namespace cachalot::engine {
 
 std::vector<std::string> Problems(const EngineOptions& options) {
   std::vector<std::string> problems;
+  const auto positive = [&](const char* name, uint32_t value) {
+    if (value == 0) problems.push_back(fmt::format("{} is 0; expected at least 1", name));
+  };
+  positive("max-sequences", options.max_sequences);
+  positive("step-rows", options.step_rows);
+  positive("prefill-chunk", options.prefill_chunk);
   if (options.admission != "guaranteed" && options.admission != "expected" && options.admission != "optimistic") {
     problems.push_back(
         fmt::format("admission is \"{}\"; expected guaranteed, expected or optimistic", options.admission));
@@ -89,7 +95,6 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       if (host != nullptr) TakeLeaving(block);
     });
   }
-  TakeFoundSessions();
   for (uint32_t i = 0; i < options.tenants.size(); ++i) fair_share.SetWeight(TenantId(i), options.tenants[i].weight);
 }
 
@@ -110,6 +115,7 @@ StepOutput Engine::Step(StepInput input) {
   const Nanos begun = std::exchange(state_->now, input.now);
   state_->unix_seconds = input.unix_seconds;
   state_->kv.SetNow(input.now);
+  state_->TakeFoundSessions();
   state_->ObserveThrash();
   state_->EndRetention();
   state_->CountTime(input.last_duration, input.waited);

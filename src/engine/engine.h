@@ -37,9 +37,9 @@ class Sampler;
 }  // namespace cachalot::exec
 namespace cachalot::tier {
 class KvStore;
-class SessionArchive;
+class DurableSessions;
 class HostTier;
-class SessionStore;
+class SessionArchive;
 }  // namespace cachalot::tier
 namespace cachalot::kv {
 class EvictionPolicy;
@@ -110,13 +110,13 @@ std::vector<std::string> Problems(const EngineOptions& options);
 
 // What is known of the model behind the executor, and where its KV may go.
 struct ModelFacts {
-  Digest identity{};                            // see kv/identity.h
-  std::optional<StepCurve> step_curve;          // as measured before; nothing: it is learnt from the first step on
-  std::optional<TierRate> host_rate;            // likewise, of what comes up from host memory
-  tier::KvStore* store = nullptr;               // what lies below the hot pool, if anything; outlives the engine
-  tier::HostTier* host = nullptr;               // the nearer one, if there is; outlives the engine
-  tier::SessionStore* session_store = nullptr;  // where sessions last; outlives the engine
-  tier::SessionArchive* archive = nullptr;      // where they are saved by name; outlives the engine
+  Digest identity{};                               // see kv/identity.h
+  std::optional<StepCurve> step_curve;             // as measured before; nothing: it is learnt from the first step on
+  std::optional<TierRate> host_rate;               // likewise, of what comes up from host memory
+  tier::KvStore* store = nullptr;                  // what lies below the hot pool, if anything; outlives the engine
+  tier::HostTier* host = nullptr;                  // the nearer one, if there is; outlives the engine
+  tier::DurableSessions* session_store = nullptr;  // where sessions last; outlives the engine
+  tier::SessionArchive* archive = nullptr;         // where they are saved by name; outlives the engine
 };
 
 struct StepInput {
@@ -155,6 +155,7 @@ struct TierStats {
   uint64_t host_stored_bytes = 0;   // that came from the hot pool
   uint64_t host_found_cells = 0;    // by requests
   uint64_t host_evicted_cells = 0;
+  uint64_t taken_back_blocks = 0;    // that were on their way there, and asked for
   uint64_t host_dropped_blocks = 0;  // that left the hot pool and did not go there, though there is host memory
 };
 

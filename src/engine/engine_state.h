@@ -32,10 +32,10 @@
 #include "sched/step_plan.h"
 #include "sched/thrash.h"
 #include "sched/waiting_order.h"
+#include "tier/durable_sessions.h"
 #include "tier/host_tier.h"
 #include "tier/kv_store.h"
 #include "tier/session_archive.h"
-#include "tier/session_store.h"
 
 namespace cachalot::engine {
 
@@ -119,14 +119,13 @@ struct Engine::State {
   void Poison(const Status& error, StepOutput* out);
 
   // session_history.cc
-  static Status CheckName(const SessionName& name);
   std::optional<Rejection> RefuseBySession(const GenerateRequest& asked) const;
   void TakeFoundSessions();
   void BeginSession(Request& request);
   void UseSession(const SessionName& name);
   bool InUse(const SessionName& name) const;
   void KeepHistory(Request& request, const Choice& choice);
-  bool PutSession(Session session);
+  bool PutSession(Session session, Nanos used_at, bool must = false);
   void EraseSession(const SessionName& name);
   Result<std::optional<tier::TransferId>> DeleteSession(const SessionName& name);
   void EndSessions();
@@ -164,13 +163,14 @@ struct Engine::State {
   // session_moves.cc
   void PollSessions(StepOutput* out);
   void NoteSessionHealth();
-  void NoteSynced(const tier::SessionStore::Ended& ended);
+  void NoteSynced(const tier::DurableSessions::Ended& ended);
   void NoteWritten(SessionMove& move);
   void NoteErased(const tier::KvStore::Ended& ended);
   void EndSuspend(SessionMove* move);
   void HandDownIdle();
   void AwaitSync(SessionMove* move);
   void BeginSuspend(SessionMove* move);
+  void SetSuspended(const SessionName& name, bool suspended);
   void BeginResume(const SessionCommand& command, SessionMove* move);
   void NotePrefetched(const PrefetchEnd& ended);
   bool IsMoving(const SessionName& name) const;
@@ -286,12 +286,12 @@ struct Engine::State {
 
   // tiers_host.cc
   void TakeLeaving(const kv::LeavingBlock& block);
+  void TakeBack(const PrefixScope& scope, std::span<const TokenId> tokens);
   bool WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const;
   void CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies);
   void EndCopies();
   Status StatusOf(std::span<const exec::CopyTicket> tickets);
   void AwaitCopy();
-  // Until so many slots can be had without waiting.
   void AwaitCopies(uint64_t slots);
   void HandDownAhead();
   uint64_t FreeForLoad(uint64_t slots);
@@ -301,7 +301,7 @@ struct Engine::State {
   std::optional<tier::HostPin> HostFind(const Digest& key, uint32_t group);
   void HostCameUp(const Digest& key, uint32_t group);
   TierRate HostRate() const;
-  void HostObserve(uint64_t bytes, double seconds);
+  void HostObserve(Arrival* arrival);
   void AddHostStats(TierStats* stats) const;
 
   // step_time.cc
@@ -336,8 +336,8 @@ struct Engine::State {
   tier::KvStore* const store;  // null: there is no disk tier
   tier::HostTier* const host;  // null: there is no host tier
   cost::TierRates host_rates;
-  tier::SessionStore* const session_store;  // null: sessions end with the process
-  tier::SessionArchive* const archive;      // null: none is saved by name
+  tier::DurableSessions* const session_store;  // null: sessions end with the process
+  tier::SessionArchive* const archive;         // null: none is saved by name
   const Digest identity;
   cost::StepCost step_cost;
   kv::KvManager kv;
@@ -366,7 +366,7 @@ struct Engine::State {
   std::optional<SessionFile> file;     // that is being saved or restored
   uint64_t unix_seconds = 0;           // at this step
   std::deque<SlotCopies> slot_copies;  // under way
-  bool sessions_were_well = true;      // when the store was last looked at
+  bool found_taken = false, sessions_were_well = true;  // the store's sessions; when it was last looked at
   WayUp up;
   WayDown down;
   bool store_was_well = true;  // when it was last looked at

@@ -10,6 +10,8 @@
 #include "base/sampling.h"
 #include "engine/engine.h"
 #include "engine/log_fields.h"
+#include "engine/store_answers.h"
+#include "tier/stored_session.h"
 
 namespace cachalot::engine {
 
@@ -53,6 +55,28 @@ void Fields(auto& a, Like<SessionCommand> auto& v) {
   a(v.id);
   a.EnumUpTo(v.verb, SessionVerb::kPrefetch);
   a(v.name, v.every_owner, v.after, v.limit, v.pinned, v.other, v.prompt, v.scope, v.when);
+}
+
+void Fields(auto& a, Like<TierRate> auto& v) { a(v.latency_seconds, v.bytes_per_second); }
+void Fields(auto& a, Like<StoreLevels> auto& v) { a(v.well, v.transfers, v.queued_load_bytes); }
+void Fields(auto& a, Like<StoreEnd> auto& v) { a(v.transfer, v.well); }
+
+template <class T>
+void Fields(LogWriter& a, const ChangedAnswer<T>& v) {
+  a(v.nth, v.key, v.answer);
+}
+template <class T>
+void Fields(LogReader& a, ChangedAnswer<T>& v) {
+  a(v.nth, v.key, v.answer);
+}
+
+void Fields(auto& a, Like<StoreAnswers> auto& v) {
+  a(v.groups, v.deadlines, v.load_rates, v.levels, v.refusals, v.starts, v.ends);
+}
+
+void Fields(auto& a, Like<tier::SessionKey> auto& v) { a(v.owner, v.id); }
+void Fields(auto& a, Like<tier::StoredSession> auto& v) {
+  a(v.key, v.identity, v.scope, v.tokens, v.created, v.last_used, v.ttl_seconds, v.pinned, v.suspended);
 }
 
 void Fields(auto& a, Like<StepInput> auto& v) {

@@ -14,7 +14,7 @@
 namespace cachalot::engine {
 namespace {
 
-constexpr std::string_view kMagic = "CACHINP1";
+constexpr std::string_view kMagic = "CACHINP2";
 constexpr size_t kFrameHead = 8;  // length and checksum of what follows
 constexpr uint32_t kMostTenants = 1 << 16;
 constexpr uint32_t kMostChoices = 1 << 16;
@@ -71,15 +71,15 @@ void Fields(auto& a, Like<KvLayout> auto& v) {
   a(v.shape.block_tokens, v.slot_bytes, v.groups, v.places);
 }
 
-void Fields(auto& a, Like<TierRate> auto& v) { a(v.latency_seconds, v.bytes_per_second); }
 void Fields(auto& a, Like<HostFacts> auto& v) { a(v.memory_bytes, v.eviction); }
 
 void Fields(auto& a, Like<InputFacts> auto& v) {
   a(v.options, v.layout, v.slots, v.vocabulary, v.context_tokens, v.most_rows, v.most_logit_rows);
-  a(v.identity, v.step_curve, v.host_rate, v.host, v.asynchronous_copies);
+  a(v.identity, v.step_curve, v.host_rate, v.host, v.store, v.sessions, v.asynchronous_copies);
 }
 
 void Fields(auto& a, Like<CopyAnswer> auto& v) { a.EnumUpTo(v, CopyAnswer::kFailed); }
+void Fields(auto& a, Like<SyncEnd> auto& v) { a(v.sync, v.well); }
 void Fields(auto& a, Like<LoggedToken> auto& v) { a(v.request, v.choice, v.token, v.stops); }
 
 namespace {
@@ -91,13 +91,24 @@ bool MayBe(const GenerateRequest& request) {
          request.retention.pin >= Nanos(0);
 }
 
+bool MayBe(const StoreAnswers& answers) {
+  const auto rate = [](const ChangedAnswer<TierRate>& changed) {
+    const TierRate& r = changed.answer;
+    return r.latency_seconds >= 0 && r.latency_seconds < 1e9 && r.bytes_per_second > 0 && r.bytes_per_second < 1e18;
+  };
+  return std::ranges::all_of(answers.load_rates, rate) &&
+         std::ranges::all_of(answers.deadlines, [](const auto& changed) { return changed.answer >= Nanos(0); });
+}
+
 bool MayFollow(const LoggedStep& step, Nanos before) {
   constexpr Nanos kLatest = std::chrono::hours(24 * 365 * 100);
   const StepInput& input = step.input;
-  const auto may_be = [](const Inquiry& inquiry) { return std::ranges::all_of(inquiry.requests, MayBe); };
+  const auto may_arrive = [](const GenerateRequest& request) { return MayBe(request); };
+  const auto may_be = [&](const Inquiry& inquiry) { return std::ranges::all_of(inquiry.requests, may_arrive); };
   return input.now >= before && input.now < kLatest && input.last_duration >= Nanos(0) &&
          input.last_duration < kLatest && input.waited >= Nanos(0) && input.waited < kLatest &&
-         std::ranges::all_of(input.arrivals, MayBe) && std::ranges::all_of(input.inquiries, may_be);
+         (!step.store || MayBe(*step.store)) && std::ranges::all_of(input.arrivals, may_arrive) &&
+         std::ranges::all_of(input.inquiries, may_be);
 }
 
 // Whether every layer lies in its group's slots.
@@ -131,6 +142,8 @@ std::vector<std::string> Problems(const InputFacts& facts) {
   expect(layout.slot_bytes > 0 && layout.slot_bytes <= uint64_t{1} << 32, "slot bytes", layout.slot_bytes);
   if (problems.empty()) expect(HoldsAllLayers(layout), "a layout whose slots do not hold the layers", 0);
   expect(facts.slots > 0 && facts.slots <= kMostSlots, "a pool", facts.slots);
+  const uint64_t cells = facts.host ? facts.host->memory_bytes / std::max<uint64_t>(layout.slot_bytes, 1) : 0;
+  expect(cells <= kMostSlots, "host memory, in blocks,", cells);
   expect(facts.vocabulary > 0, "a vocabulary", facts.vocabulary);
   expect(facts.context_tokens > 0 && facts.context_tokens <= kMostContext, "a context", facts.context_tokens);
   expect(facts.most_rows > 0 && facts.most_logit_rows > 0, "runs, in rows,", facts.most_rows);
@@ -154,6 +167,8 @@ InputFacts FactsOf(const EngineOptions& options, const ModelFacts& facts, const 
                  .step_curve = facts.step_curve,
                  .host_rate = facts.host_rate,
                  .host = {},
+                 .store = facts.store != nullptr,
+                 .sessions = facts.session_store != nullptr,
                  .asynchronous_copies = memory.asynchronous()};
   all.options.decision_log = nullptr;
   all.options.input_log = nullptr;
@@ -179,6 +194,7 @@ void InputLog::BeginStep(const StepInput& input) {
   out.EnumUpTo(Frame::kStep, Frame::kEnd);
   out(input, std::exchange(drains_, false));
   input_ = out.Take();
+  in_step_ = true;
 }
 
 void InputLog::EndStep(const StepOutput& output) {
@@ -190,10 +206,18 @@ void InputLog::EndStep(const StepOutput& output) {
         tokens, [&](const LoggedToken& token) { return token.request == event.id && token.choice == event.choice; });
     if (last != tokens.end()) last->stops = true;
   }
+  in_step_ = false;
   LogWriter out;
-  out(std::exchange(copies_, {}), tokens,
+  if (found_.empty()) NoteFound({});
+  out(std::exchange(copies_, {}), store_.Take(), std::exchange(syncs_, {}), tokens,
       output.stats.step_failures > std::exchange(step_failures_, output.stats.step_failures));
-  Write(std::exchange(input_, {}) + out.Take());
+  Write(std::exchange(input_, {}) + std::exchange(found_, {}) + out.Take());
+}
+
+void InputLog::NoteFound(const std::vector<tier::StoredSession>& found) {
+  LogWriter out;
+  out(found);
+  found_ = out.Take();
 }
 
 void InputLog::End() {
@@ -268,7 +292,7 @@ Result<LoggedInputs> ParseInputLog(std::string_view bytes) {
     LogReader in(*payload);
     in.EnumUpTo(frame, Frame::kEnd);
     if (frame == Frame::kEnd && in.done()) break;
-    in(step.input, step.drains, step.copies, step.tokens, step.run_failed);
+    in(step.input, step.drains, step.found_sessions, step.copies, step.store, step.syncs, step.tokens, step.run_failed);
     if (!in.done() || frame != Frame::kStep || !MayFollow(step, now)) {
       log.damage = Status(Code::kCorrupt, fmt::format("offset {}: expected a step, later than those before", at));
       return log;

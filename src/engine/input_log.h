@@ -1,10 +1,11 @@
 // InputLog keeps all that enters an engine: what it was made with, the input of each step, and what the world outside
-// answered in it: the tokens that were sampled, what ended by a stop condition, a run that failed. With it the same
-// engine makes the same decisions again without the model (sim/input_replay.h). It holds what clients sent and got.
+// answered in it: the tokens that were sampled, what ended by a stop condition, a run that failed, copies and lower
+// tiers. With it the same engine makes the same decisions again without the model (sim/input_replay.h). It holds what
+// clients sent and got.
 // Threads:   engine thread; so is the sink.
 // Ownership: owns the sink. A parsed log owns all that it holds.
 // Invariant: a log that was cut off anywhere is read up to the last whole step, and says so; damage is found.
-// Cost:      a copy of each request and 13 bytes per token.
+// Cost:      a copy of each request, 13 bytes per token, and those of engine/store_answers.h.
 //
 // The format is in docs/replay.md.
 #pragma once
@@ -20,6 +21,13 @@
 
 #include "base/kv_layout.h"
 #include "engine/engine.h"
+#include "engine/store_answers.h"
+
+namespace cachalot::tier {
+class DurableSessions;
+class KvStore;
+struct StoredSession;
+}  // namespace cachalot::tier
 
 namespace cachalot::engine {
 
@@ -41,6 +49,8 @@ struct InputFacts {
   std::optional<StepCurve> step_curve;
   std::optional<TierRate> host_rate;
   std::optional<HostFacts> host;
+  bool store = false;     // there is a disk tier
+  bool sessions = false;  // they last
   bool asynchronous_copies = false;
 };
 
@@ -60,10 +70,20 @@ struct LoggedToken {
 // What a device's memory says of a copy: to Done, and to Wait.
 enum class CopyAnswer : uint8_t { kUnderWay = 0, kDone = 1, kWell = 2, kFailed = 3 };
 
+// Of DurableSessions::Sync.
+struct SyncEnd {
+  uint64_t sync = 0;
+  bool well = false;
+};
+
+// Whoever makes or moves one includes tier/stored_session.h.
 struct LoggedStep {
   StepInput input;
-  bool drains = false;             // the engine drains from this step on
-  std::vector<CopyAnswer> copies;  // in the order of the questions
+  bool drains = false;                              // the engine drains from this step on
+  std::vector<tier::StoredSession> found_sessions;  // by the first step, of an earlier process
+  std::vector<CopyAnswer> copies;                   // in the order of the questions
+  std::optional<StoreAnswers> store;                // nothing: nothing new
+  std::vector<SyncEnd> syncs;                       // that ended
   std::vector<LoggedToken> tokens;
   bool run_failed = false;
 };
@@ -79,7 +99,15 @@ class InputLog {
   void BeginStep(const StepInput& input);
   void EndStep(const StepOutput& output);
   void Drained() { drains_ = true; }
-  void NoteCopy(CopyAnswer answer) { copies_.push_back(answer); }
+  // Between steps nobody's answers decide anything.
+  void NoteCopy(CopyAnswer answer) {
+    if (in_step_) copies_.push_back(answer);
+  }
+  // Null between steps.
+  StoreNotes* store() { return in_step_ ? &store_ : nullptr; }
+  // By the first step.
+  void NoteFound(const std::vector<tier::StoredSession>& found);
+  void NoteSync(const SyncEnd& end) { syncs_.push_back(end); }
   // There are no more steps.
   void End();
 
@@ -87,14 +115,20 @@ class InputLog {
   void Write(const std::string& payload);
 
   const Sink sink_;
-  std::string input_;               // of this step
-  std::vector<CopyAnswer> copies_;  // since the step before
+  bool in_step_ = false;
+  std::string input_;  // of this step, as what follows
+  std::string found_;  // sessions, as they are written; empty: none
+  std::vector<CopyAnswer> copies_;
+  StoreNotes store_;
+  std::vector<SyncEnd> syncs_;
   bool drains_ = false;
   uint64_t step_failures_ = 0;
 };
 
-// What the engine is to see of a memory, so that the log hears what that answers. Both must outlive it.
+// What the engine is to see of each, so that the log hears what that answers. Both must outlive it.
 std::unique_ptr<exec::DeviceMemory> MakeLoggedMemory(exec::DeviceMemory& memory, InputLog& log);
+std::unique_ptr<tier::KvStore> MakeLoggedStore(tier::KvStore& store, InputLog& log);
+std::unique_ptr<tier::DurableSessions> MakeLoggedSessions(tier::DurableSessions& sessions, InputLog& log);
 
 struct LoggedInputs {
   InputFacts facts;

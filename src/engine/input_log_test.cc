@@ -68,6 +68,20 @@ StepInput FullInput(Nanos now) {
   return input;
 }
 
+void NoteStoreAnswers(StoreNotes* notes, int step) {
+  notes->asked.groups.Note(11, 3);
+  notes->asked.deadlines.Note(12, Nanos(13 + step));
+  notes->asked.load_rates.Note(0, {.latency_seconds = 0.5, .bytes_per_second = 1e9});
+  notes->asked.levels.Note(0, {.well = false, .transfers = 2, .queued_load_bytes = 14});
+  notes->asked.refusals.Note(static_cast<uint64_t>(StoreConsent::kStaging), true);
+  notes->starts = {15, 0};
+  notes->ends = {{15, true}};
+}
+
+tier::StoredSession SomeSession() {
+  return {.key = {"owner", "id"}, .identity = {9}, .scope = {}, .tokens = {1, 2}, .created = 3, .pinned = true};
+}
+
 struct Made {
   std::string bytes;
   std::vector<size_t> ends;  // offsets at which a step, or the facts, ended
@@ -81,7 +95,13 @@ Made MakeLog(int steps) {
   StepOutput output;
   for (int i = 0; i < steps; ++i) {
     if (i == 1) log.Drained();
+    if (i == 0) log.NoteFound({SomeSession()});
+    EXPECT_EQ(log.store(), nullptr);
+    log.NoteCopy(CopyAnswer::kFailed);  // between steps
     log.BeginStep(FullInput(Nanos(10 * i)));
+    if (i != 1) NoteStoreAnswers(log.store(), i);
+    log.NoteCopy(CopyAnswer::kDone);
+    log.NoteSync({16, true});
     output.tokens = {{RequestId(77), 0, {.token = 3}}, {RequestId(77), 1, {.token = static_cast<TokenId>(i)}}};
     output.finishes = {{RequestId(77), 1, FinishReason::kStop}};
     output.stats.step_failures = i == 2 ? 1 : output.stats.step_failures;
@@ -109,11 +129,25 @@ TEST(InputLog, HoldsAllThatEntered) {
     EXPECT_EQ(BytesOf(step.input), BytesOf(FullInput(Nanos(10 * static_cast<int64_t>(i)))));
     EXPECT_EQ(step.drains, i == 1);
     EXPECT_EQ(step.run_failed, i == 2);
+    EXPECT_EQ(step.copies, std::vector{CopyAnswer::kDone});
+    ASSERT_EQ(step.syncs.size(), 1u);
+    EXPECT_EQ(step.syncs[0].sync, 16u);
     ASSERT_EQ(step.tokens.size(), 2u);
     EXPECT_EQ(step.tokens[1].token, i);
     EXPECT_FALSE(step.tokens[0].stops);
     EXPECT_TRUE(step.tokens[1].stops);
   }
+  EXPECT_EQ(log->steps[0].found_sessions, std::vector{SomeSession()});
+  ASSERT_TRUE(log->steps[0].store && !log->steps[1].store && log->steps[2].store);
+  const StoreAnswers& store = *log->steps[0].store;
+  EXPECT_EQ(store.groups.at(0).answer, 3u);
+  EXPECT_EQ(store.load_rates.at(0).answer.bytes_per_second, 1e9);
+  EXPECT_EQ(store.levels.at(0).answer, (StoreLevels{false, 2, 14}));
+  EXPECT_TRUE(store.refusals.at(0).answer);
+  EXPECT_EQ(store.starts, (std::vector<uint64_t>{15, 0}));
+  EXPECT_EQ(store.ends.at(0).transfer, 15u);
+  EXPECT_TRUE(log->steps[2].store->groups.empty()) << "as it was";
+  EXPECT_EQ(log->steps[2].store->deadlines.at(0).answer, Nanos(15));
   const GenerateRequest& request = log->steps[0].input.arrivals.at(0);
   EXPECT_EQ(request.prompt, FullRequest().prompt);
   EXPECT_EQ(request.session, FullRequest().session);
@@ -195,6 +229,7 @@ TEST(InputLog, FactsOfNoEngineAreRefused) {
   EXPECT_FALSE(refused([](InputFacts&) {}));
   EXPECT_TRUE(refused([](InputFacts& f) { f.slots = 0; }));
   EXPECT_TRUE(refused([](InputFacts& f) { f.slots = 0xFFFFFFFF; }));
+  EXPECT_TRUE(refused([](InputFacts& f) { f.host->memory_bytes = uint64_t{1} << 60; }));
   EXPECT_TRUE(refused([](InputFacts& f) { f.vocabulary = 0; }));
   EXPECT_TRUE(refused([](InputFacts& f) { f.layout.shape.block_tokens = 0; }));
   EXPECT_TRUE(refused([](InputFacts& f) { f.layout.groups.clear(); }));

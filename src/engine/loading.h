@@ -65,6 +65,7 @@ struct Arrival {
   uint64_t bytes = 0;
   Nanos begun{0};
   uint64_t steps = 0;  // that had run by then
+  bool observed = false;
 };
 
 // Blocks that travel together, from one tier; what the nearer one has of them comes with them.

@@ -213,6 +213,9 @@ void Engine::State::PollLoad(Loading& loading, std::span<tier::KvStore::Ended> e
       part->arrival.emplace().status = end.status;
     }
   }
+  for (LoadPart& part : loading.parts) {
+    if (part.tier == TierId::kHost && part.arrival && !loading.gate) HostObserve(&*part.arrival);
+  }
   EndCopies();
   for (;;) {
     const auto part = std::ranges::find_if(loading.parts, [&](const LoadPart& p) { return HasArrived(p); });

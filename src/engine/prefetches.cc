@@ -72,6 +72,7 @@ bool Engine::State::AdvancePrefetch(Prefetch& prefetch) {
 bool Engine::State::StartPrefetch(Prefetch& prefetch) {
   const uint32_t block_tokens = kv.geometry().block_tokens;
   const std::span<const TokenId> tokens = prefetch.tokens;
+  TakeBack(prefetch.scope, tokens);
   const kv::PrefixView resident = kv.Find(prefetch.scope, tokens, tokens.size());
   if (resident.awaited > resident.tokens) return GiveUp(prefetch);  // somebody brings it up
   const uint64_t whole = kv.FindWhole(prefetch.scope, tokens, tokens.size());

@@ -71,8 +71,8 @@ void Engine::State::BeginFork(const std::string& id, SessionMove* move) {
   Session session{.record = original.record, .handed_down = original.handed_down, .seen = original.seen};
   session.record.key = KeyOf(forked);
   session.record.created = session.record.last_used = unix_seconds;
-  session.record.pinned = false;
-  if (!PutSession(std::move(session))) {
+  session.record.pinned = session.record.suspended = false;
+  if (!PutSession(std::move(session), now)) {
     return move->Fail(Overloaded("there is no room for another session: see --max-sessions and --session-memory"));
   }
   if (session_store != nullptr) session_store->NotePut(KeyOf(forked));
@@ -84,10 +84,11 @@ void Engine::State::BeginPin(bool pinned, SessionMove* move) {
   if (pinned && pins.most_slots() == 0) {
     return move->Fail(Invalid("nothing can be pinned: --pin-budget is 0"));
   }
+  if (pinned && !sessions.MayHold(move->name)) return move->Fail(NoRoomToHold());
   sessions.SetPinned(move->name, pinned);
   PinSession(move->name);
   move->answer.moved_tokens = sessions.Find(move->name)->pin.tokens;
-  if (session_store != nullptr) session_store->NotePinned(KeyOf(move->name));
+  if (session_store != nullptr) session_store->NoteHeld(KeyOf(move->name));
   AwaitSync(move);
 }
 

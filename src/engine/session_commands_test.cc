@@ -157,6 +157,25 @@ TEST_F(SessionCommands, TheLeastRecentlyUsedAreForgotten) {
   EXPECT_EQ(stats.begun, 9u);
 }
 
+TEST_F(SessionCommands, WhoeverIsSuspendedIsNotForgottenAndOneTooManyIsRefused) {
+  const auto name = [](uint64_t i) { return std::string(1, static_cast<char>('a' + i)); };
+  for (uint64_t i = 0; i < 8; ++i) Ask(Of(i + 1, name(i), Tokens(20, i), 2));
+  for (uint64_t i = 0; i < 6; ++i) {
+    EXPECT_TRUE(Do({.verb = SessionVerb::kSuspend, .name = {"me", name(i)}}).status.ok());
+  }
+  const SessionAnswer refused = Do({.verb = SessionVerb::kSuspend, .name = {"me", "g"}});
+  EXPECT_EQ(refused.status.code(), Code::kOverloaded);
+  EXPECT_GT(refused.sessions.front().hot.tokens, 0u) << "nothing was done";
+  EXPECT_EQ(Do({.verb = SessionVerb::kPin, .name = {"me", "g"}, .pinned = true}).status.code(), Code::kOverloaded);
+  for (uint64_t i = 8; i < 20; ++i) Ask(Of(i + 1, name(i), Tokens(20, i), 2));
+  for (uint64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(Do({.verb = SessionVerb::kShow, .name = {"me", name(i)}}).found, i < 6) << name(i);
+  }
+  Ask(Of(100, "a", Tokens(30, 0), 2));
+  EXPECT_TRUE(Do({.verb = SessionVerb::kSuspend, .name = {"me", name(19)}}).status.ok()) << "a was used";
+  EXPECT_EQ(Do({.verb = SessionVerb::kSuspend}).status.code(), Code::kOverloaded);
+}
+
 TEST_F(SessionCommands, AfterItsTimeASessionIsGoneWithItsKv) {
   GenerateRequest request = Of(1, "a", Tokens(40, 1), 5);
   request.session_ttl_seconds = 60;

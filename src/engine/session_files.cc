@@ -7,6 +7,38 @@
 #include "kv/geometry.h"
 
 namespace cachalot::engine {
+namespace {
+
+// Leading blocks of a history that may be kept in a file, and until when.
+struct Savable {
+  uint64_t blocks = 0;
+  Nanos until = kv::kNever;
+};
+
+Savable SavableOf(const kv::ListedBlocks& listed, uint64_t blocks, Nanos now) {
+  Savable savable;
+  while (savable.blocks < blocks && listed.wanted_until[savable.blocks] > now) {
+    savable.until = std::min(savable.until, listed.wanted_until[savable.blocks++]);
+  }
+  return savable;
+}
+
+// At least one.
+uint64_t SecondsUntil(Nanos moment, Nanos now) {
+  return std::max<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(moment - now).count(), 1);
+}
+
+// When the KV of a saved session has to go; nothing: it has had its time. A wall clock that went back gives it no more
+// than it had.
+std::optional<Nanos> KvEndOf(const tier::ArchiveHeader& header, Nanos now, uint64_t unix_seconds) {
+  if (header.kv_seconds == 0) return kv::kNever;
+  const uint64_t age = unix_seconds - std::min(unix_seconds, header.saved);
+  if (age >= header.kv_seconds) return std::nullopt;
+  constexpr uint64_t kMost = uint64_t{1} << 31;
+  return now + std::chrono::seconds(std::min(header.kv_seconds - age, kMost));
+}
+
+}  // namespace
 
 void Engine::State::BeginSave(const std::string& file_name, SessionMove* move) {
   if (archive == nullptr) return move->Fail(Invalid("no folder for saved sessions was given: --session-files"));
@@ -29,14 +61,18 @@ void Engine::State::StartSave(SessionMove* move) {
     return move->Fail(Overloaded("all of the KV pool is promised to requests"));
   }
   const uint32_t block_tokens = kv.geometry().block_tokens;
-  saved.blocks = kv.Length(saved.sequence) / block_tokens;
+  const Savable savable =
+      SavableOf(kv.Listed(session.record.scope, tokens), kv.Length(saved.sequence) / block_tokens, now);
+  saved.blocks = savable.blocks;
   const uint64_t part_blocks = PartBlocks();
   const Status begun = archive->BeginSave(
       move->file_name, {.session = session.record,
                         .slot_bytes = memory.slot_bytes(),
                         .block_tokens = block_tokens,
                         .blocks = static_cast<uint32_t>(saved.blocks),
-                        .parts = static_cast<uint32_t>((saved.blocks + part_blocks - 1) / part_blocks)});
+                        .parts = static_cast<uint32_t>((saved.blocks + part_blocks - 1) / part_blocks),
+                        .saved = unix_seconds,
+                        .kv_seconds = savable.until == kv::kNever ? 0 : SecondsUntil(savable.until, now)});
   if (!begun.ok()) {
     kv.Free(saved.sequence);
     return move->Fail(begun);
@@ -138,8 +174,8 @@ Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove
   session.record.key = KeyOf(move->name);
   session.record.scope.salt = file->salt;
   session.record.last_used = unix_seconds;
-  session.record.pinned = false;
-  if (!PutSession(std::move(session))) {
+  session.record.pinned = session.record.suspended = false;
+  if (!PutSession(std::move(session), now)) {
     return Overloaded("there is no room for another session: see --max-sessions and --session-memory");
   }
   if (session_store != nullptr) session_store->NotePut(KeyOf(move->name));
@@ -157,11 +193,13 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
         "another");
     return false;
   }
+  const std::optional<Nanos> until = KvEndOf(header, now, unix_seconds);
+  if (!until) return false;
   const uint64_t full = header.blocks * static_cast<uint64_t>(std::ranges::count(geometry.windows, 0u));
   if (header.blocks == 0 || !options.prefix_cache) return false;
   if (budget.promised() + kv.full_slots_in_use() + full > budget.total()) return false;
   const PrefixScope scope{file->salt, header.session.scope.public_tokens};
-  const SequenceId sequence = kv.Create(scope);
+  const SequenceId sequence = kv.Create(scope, {}, *until);
   const std::span<const TokenId> tokens = header.session.tokens;
   file->tokens.assign(tokens.begin(),
                       tokens.begin() + static_cast<ptrdiff_t>(uint64_t{header.blocks} * geometry.block_tokens));

@@ -23,20 +23,17 @@ std::optional<Rejection> Engine::State::RefuseBySession(const GenerateRequest& a
   return Rejection{asked.id, RejectReason::kInvalid, named.message()};
 }
 
-Status Engine::State::CheckName(const SessionName& name) {
-  if (!name.id.empty() && std::max(name.id.size(), name.owner.size()) <= kMostSessionNameBytes) return OkStatus();
-  return Invalid(fmt::format("a session's id has {} bytes and its owner's name {}; expected 1 to {}", name.id.size(),
-                             name.owner.size(), kMostSessionNameBytes));
-}
-
-// Those of an earlier process, the least recently used first: where there are too many, they go.
+// Those of an earlier process, the least recently used first: where there are too many, they go, but for held ones.
+// What is left of their time is known by the wall clock.
 void Engine::State::TakeFoundSessions() {
-  if (session_store == nullptr) return;
+  if (session_store == nullptr || std::exchange(found_taken, true)) return;
   std::vector<tier::StoredSession> found = session_store->TakeFound();
   std::ranges::stable_sort(found, {}, &tier::StoredSession::last_used);
   for (tier::StoredSession& record : found) {
     const tier::SessionKey key = record.key;
-    if (!PutSession({.record = std::move(record)})) session_store->NoteDeleted(key);
+    const Nanos used_at = now - AgeOf(record, unix_seconds);
+    const bool must = record.held();
+    if (!PutSession({.record = std::move(record)}, used_at, must)) session_store->NoteDeleted(key);
   }
 }
 
@@ -57,9 +54,12 @@ void Engine::State::BeginSession(Request& request) {
 }
 
 void Engine::State::UseSession(const SessionName& name) {
+  const bool suspended = sessions.Find(name)->record.suspended;
   sessions.Use(name, unix_seconds, now);
   sessions.SetHandedDown(name, false);
-  if (session_store != nullptr) session_store->NoteUsed(KeyOf(name));
+  if (session_store == nullptr) return;
+  session_store->NoteUsed(KeyOf(name));
+  if (suspended) session_store->NoteHeld(KeyOf(name));
 }
 
 // Of those that wait and run.
@@ -99,29 +99,29 @@ void Engine::State::KeepHistory(Request& request, const Choice& choice) {
   const RetentionHints hints = HintsOf(request.asked);
   session.written_down = !hints.scrub;
   session.seen = options.prefix_cache ? SessionState::kHot : SessionState::kCold;
-  request.session->kept = PutSession(std::move(session));
+  request.session->kept = PutSession(std::move(session), now);
   if (!request.session->kept || session_store == nullptr) return;
   extends ? session_store->NoteExtended(KeyOf(name), common) : session_store->NotePut(KeyOf(name));
 }
 
-// False: there is no room for it. What it takes the place of is then as it was.
-bool Engine::State::PutSession(Session session) {
+// False: there is no room for it, and it need not be put all the same. What it takes the place of is then as it was.
+bool Engine::State::PutSession(Session session, Nanos used_at, bool must) {
   const SessionName name = NameOf(session.record.key);
   session.keys = kv::BlockKeys(session.record.identity, session.record.scope, kv.geometry().block_tokens,
                                KvTokensOf(session), kv::Tail::kShortToo);
   const auto keep = [&](const SessionName& other) { return InUse(other) || IsMoving(other); };
   const std::optional<std::vector<SessionName>> going = sessions.RoomFor(name, BytesOf(session), keep);
-  if (!going) {
+  if (!going && !must) {
     ++totals.sessions.refused;
     return false;
   }
-  for (const SessionName& other : *going) {
+  for (const SessionName& other : going.value_or(std::vector<SessionName>())) {
     EraseSession(other);
     ++totals.sessions.forgotten;
   }
   if (sessions.Find(name) == nullptr) ++totals.sessions.begun;
   LetGoOfPin(name);
-  sessions.Put(std::move(session), now);
+  sessions.Put(std::move(session), used_at);
   PinSession(name);
   return true;
 }
@@ -158,7 +158,7 @@ void Engine::State::EndSessionPins() {
 void Engine::State::EndSessions() {
   for (uint32_t ended = 0; ended < kEndedPerStep; ++ended) {
     const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry();
-    if (!expiry || expiry->unix_seconds > unix_seconds) return;
+    if (!expiry || expiry->at > now) return;
     if (InUse(expiry->name)) {
       UseSession(expiry->name);
     } else {

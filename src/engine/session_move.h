@@ -15,7 +15,7 @@
 #include "engine/session.h"
 #include "engine/way_down.h"
 #include "exec/device_memory.h"
-#include "tier/session_store.h"
+#include "tier/durable_sessions.h"
 
 namespace cachalot::engine {
 
@@ -28,7 +28,7 @@ struct SessionMove {
   // What it waits for.
   std::optional<WriteTicket> write;         // of its KV to disk
   std::optional<tier::TransferId> erasure;  // of its KV on disk
-  std::optional<tier::SessionStore::SyncId> sync;
+  std::optional<tier::DurableSessions::SyncId> sync;
 
   std::optional<PrefetchId> prefetch;
   bool file = false;      // it is being saved or restored

@@ -21,7 +21,7 @@ void Engine::State::PollSessions(StepOutput* out) {
       const Session* const session = sessions.Find(NameOf(key));
       return session == nullptr ? nullptr : &session->record;
     };
-    for (const tier::SessionStore::Ended& ended : session_store->Poll(find)) NoteSynced(ended);
+    for (const tier::DurableSessions::Ended& ended : session_store->Poll(find)) NoteSynced(ended);
     NoteSessionHealth();
   }
   for (const PrefetchEnd& ended : TakeEndedPrefetches()) NotePrefetched(ended);
@@ -47,7 +47,7 @@ void Engine::State::PollSessions(StepOutput* out) {
 }
 
 void Engine::State::NoteSessionHealth() {
-  const Status health = session_store->stats().health;
+  const Status health = session_store->health();
   if (health.ok() == sessions_were_well) return;
   sessions_were_well = health.ok();
   if (sessions_were_well) {
@@ -57,7 +57,7 @@ void Engine::State::NoteSessionHealth() {
   }
 }
 
-void Engine::State::NoteSynced(const tier::SessionStore::Ended& ended) {
+void Engine::State::NoteSynced(const tier::DurableSessions::Ended& ended) {
   const auto move = std::ranges::find(moves, std::optional(ended.id), &SessionMove::sync);
   if (move == moves.end()) return;  // nobody waits for it any more
   move->sync.reset();
@@ -97,11 +97,19 @@ void Engine::State::BeginSuspend(SessionMove* move) {
   if (InUse(move->name)) return move->Fail(Invalid("a request of the session waits or runs"));
   if (IsMoving(move->name)) return move->Fail(Invalid("the session is being suspended or resumed already"));
   if (session.record.pinned) return move->Fail(Invalid("the session is pinned"));
+  if (move->commanded && !sessions.MayHold(move->name)) return move->Fail(NoRoomToHold());
   move->use = session.use;
   if (store != nullptr && session.written_down && session.record.identity == identity) {
     move->write = WriteFirst(session.record.scope, KvTokensOf(session));
   }
+  if (move->commanded) SetSuspended(move->name, true);
   AwaitSync(move);
+}
+
+// From then until it is used again nothing but its end makes it forgotten.
+void Engine::State::SetSuspended(const SessionName& name, bool suspended) {
+  sessions.SetSuspended(name, suspended);
+  if (session_store != nullptr) session_store->NoteHeld(KeyOf(name));
 }
 
 // It is durable: what nobody else has of it leaves the hot pool.
@@ -141,6 +149,10 @@ void Engine::State::EndMove(SessionMove move, StepOutput* out) {
   SessionAnswer& answer = move.answer;
   const bool of_one = answer.verb != SessionVerb::kList && answer.verb != SessionVerb::kPrefetch;
   const Session* const session = of_one ? sessions.Find(move.name) : nullptr;
+  const bool suspends = answer.verb == SessionVerb::kSuspend && move.use > 0;
+  if (session != nullptr && suspends && !answer.status.ok() && session->use == move.use) {
+    SetSuspended(move.name, false);
+  }
   if (session != nullptr) {
     const SessionView view = ViewOf(move.name, *session);
     sessions.SetSeen(move.name, view.state);
@@ -183,7 +195,7 @@ void Engine::State::AddSessionStats(SessionStats* stats) const {
   stats->warm = sessions.seen(SessionState::kWarm);
   stats->cold = sessions.seen(SessionState::kCold);
   stats->pinned = sessions.pinned();
-  stats->degraded = session_store != nullptr && !session_store->stats().health.ok();
+  stats->degraded = session_store != nullptr && !session_store->health().ok();
 }
 
 std::optional<Nanos> Engine::State::NextSessionDue() const {
@@ -193,11 +205,9 @@ std::optional<Nanos> Engine::State::NextSessionDue() const {
   if (idle && options.sessions.idle_seconds > 0 && (store != nullptr || host != nullptr)) {
     sooner(sessions.Find(*idle)->used_at + std::chrono::seconds(options.sessions.idle_seconds));
   }
-  if (const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry()) {
-    const uint64_t seconds = expiry->unix_seconds - std::min(expiry->unix_seconds, unix_seconds);
-    sooner(now + std::chrono::seconds(std::min<uint64_t>(seconds, 1 << 30)));
-  }
+  if (const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry()) sooner(expiry->at);
   if (session_store != nullptr) {
+    if (!found_taken) sooner(now);
     if (const std::optional<Nanos> wake = session_store->WakeAt()) sooner(*wake);
   }
   if (archive != nullptr) {

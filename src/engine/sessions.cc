@@ -1,11 +1,37 @@
 #include "engine/sessions.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 namespace cachalot::engine {
 namespace {
 
 constexpr Nanos kLookEvery{10'000'000};  // a look takes microseconds for every thousand tokens
 
+constexpr uint64_t kMostSeconds = uint64_t{1} << 31;  // of a record from a file
+
+Nanos Seconds(uint64_t seconds) { return std::chrono::seconds(std::min(seconds, kMostSeconds)); }
+
+Nanos EndOf(const Session& session) { return session.used_at + Seconds(session.record.ttl_seconds); }
+
 }  // namespace
+
+Status CheckName(const SessionName& name) {
+  if (!name.id.empty() && std::max(name.id.size(), name.owner.size()) <= kMostSessionNameBytes) return OkStatus();
+  return Invalid(fmt::format("a session's id has {} bytes and its owner's name {}; expected 1 to {}", name.id.size(),
+                             name.owner.size(), kMostSessionNameBytes));
+}
+
+Status NoRoomToHold() {
+  return Overloaded(
+      "sessions that are suspended or pinned take all the room that they may: delete some, use them, or see "
+      "--max-sessions, --max-owner-sessions, --session-memory and --disk-size");
+}
+
+Nanos AgeOf(const tier::StoredSession& record, uint64_t unix_seconds) {
+  return Seconds(unix_seconds - std::min(unix_seconds, record.last_used));
+}
 
 uint64_t BytesOf(const Session& session) {
   constexpr uint64_t kFixed = 512;  // names, nodes of the table
@@ -30,7 +56,7 @@ std::optional<std::vector<SessionName>> Sessions::RoomFor(const SessionName& nam
     if (!too_many && !too_many_own) break;
     if (candidate == name || (!too_many && candidate.owner != name.owner)) continue;
     const Session& session = table_.at(candidate);
-    if (session.record.pinned || keep(candidate)) continue;
+    if (session.record.held() || keep(candidate)) continue;
     going.push_back(candidate);
     --all;
     own -= candidate.owner == name.owner ? 1 : 0;
@@ -40,10 +66,22 @@ std::optional<std::vector<SessionName>> Sessions::RoomFor(const SessionName& nam
   return going;
 }
 
+bool Sessions::MayHold(const SessionName& name) const {
+  const auto share = [](uint64_t room) { return room - room / 4; };
+  uint64_t all = 0, own = 0, total = 0;
+  for (const auto& [other, session] : table_) {
+    if (!session.record.held() && other != name) continue;
+    ++all;
+    own += other.owner == name.owner;
+    total += BytesOf(session);
+  }
+  return all <= share(options_.most) && own <= share(most_of_owner()) && total <= share(options_.memory.bytes);
+}
+
 void Sessions::Unlist(const SessionName& name, const Session& session) {
   by_use_.erase(session.use);
   awake_.erase(session.use);
-  if (session.record.ttl_seconds > 0) by_expiry_.erase({session.record.last_used + session.record.ttl_seconds, name});
+  if (session.record.ttl_seconds > 0) by_expiry_.erase({EndOf(session), name});
   if (--of_owner_[name.owner] == 0) of_owner_.erase(name.owner);
   --seen_[static_cast<size_t>(session.seen)];
   bytes_ -= BytesOf(session);
@@ -53,18 +91,18 @@ void Sessions::Unlist(const SessionName& name, const Session& session) {
 void Sessions::List(const SessionName& name, const Session& session) {
   by_use_.emplace(session.use, name);
   if (!session.handed_down) awake_.emplace(session.use, name);
-  if (session.record.ttl_seconds > 0) by_expiry_.insert({session.record.last_used + session.record.ttl_seconds, name});
+  if (session.record.ttl_seconds > 0) by_expiry_.insert({EndOf(session), name});
   ++of_owner_[name.owner];
   ++seen_[static_cast<size_t>(session.seen)];
   bytes_ += BytesOf(session);
   pinned_ += session.record.pinned;
 }
 
-const Session& Sessions::Put(Session session, Nanos now) {
+const Session& Sessions::Put(Session session, Nanos used_at) {
   const SessionName name = NameOf(session.record.key);
   Erase(name);
   session.use = ++last_use_;
-  session.used_at = now;
+  session.used_at = used_at;
   const Session& kept = table_.emplace(name, std::move(session)).first->second;
   List(name, kept);
   return kept;
@@ -83,6 +121,7 @@ void Sessions::Use(const SessionName& name, uint64_t unix_seconds, Nanos now) {
   session.use = ++last_use_;
   session.used_at = now;
   session.record.last_used = unix_seconds;
+  session.record.suspended = false;
   List(name, session);
 }
 
@@ -92,6 +131,8 @@ void Sessions::SetPinned(const SessionName& name, bool pinned) {
   session.record.pinned = pinned;
   List(name, session);
 }
+
+void Sessions::SetSuspended(const SessionName& name, bool suspended) { At(name).record.suspended = suspended; }
 
 void Sessions::SetPin(const SessionName& name, const kv::PinTable::Standing& pin) { At(name).pin = pin; }
 

@@ -2,7 +2,8 @@
 // Threads:   owned by the engine thread.
 // Ownership: owns the sessions.
 // Invariant: at most as many, of all owners and of one, and as many bytes, as the options say, once whoever puts one in
-//            has let go of what RoomFor named. Equal calls give equal tables.
+//            has let go of what RoomFor named; but for held ones that were found under options that were wider. Equal
+//            calls give equal tables.
 // Cost:      O(log sessions), and copies of what is put in.
 #pragma once
 
@@ -19,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/status.h"
 #include "engine/session.h"
 #include "engine/session_options.h"
 #include "kv/pin_table.h"
@@ -38,6 +40,14 @@ struct Session {
   bool handed_down = true;                  // its KV need not be hot
   SessionState seen = SessionState::kCold;  // when it was last looked at
 };
+
+// kInvalid, with what is expected.
+Status CheckName(const SessionName& name);
+// What a client is told that wishes to hold one more than may be.
+Status NoRoomToHold();
+
+// How long ago it was used, by the wall clock, which may have jumped: never less than nothing.
+Nanos AgeOf(const tier::StoredSession& record, uint64_t unix_seconds);
 
 // Bytes that it is counted with.
 uint64_t BytesOf(const Session& session);
@@ -67,15 +77,19 @@ class Sessions {
   uint64_t seen(SessionState state) const { return seen_[static_cast<size_t>(state)]; }
 
   // Those that are to be erased before a session of so many bytes is put in under this name: the least recently used,
-  // but for pinned ones and those that `keep` names. Nothing: there is no room whatever goes.
+  // but for held ones and those that `keep` names. Nothing: there is no room whatever goes.
   std::optional<std::vector<SessionName>> RoomFor(const SessionName& name, uint64_t bytes, const Keep& keep) const;
-  // In the place of one of that name, if any; as used now.
-  const Session& Put(Session session, Nanos now);
+  // Whether this one may be held beside those that are: they leave a quarter of all room to others. Requires that it is
+  // there.
+  bool MayHold(const SessionName& name) const;
+  // In the place of one of that name, if any; as used at that moment, which may be negative: an earlier process.
+  const Session& Put(Session session, Nanos used_at);
   void Erase(const SessionName& name);
 
-  // All of these require that it is there.
+  // All of these require that it is there. One that is used is not suspended any more.
   void Use(const SessionName& name, uint64_t unix_seconds, Nanos now);
   void SetPinned(const SessionName& name, bool pinned);
+  void SetSuspended(const SessionName& name, bool suspended);
   void SetPin(const SessionName& name, const kv::PinTable::Standing& pin);
   void SetHandedDown(const SessionName& name, bool handed_down);
   void SetSeen(const SessionName& name, SessionState state);
@@ -83,7 +97,7 @@ class Sessions {
   // Of those that are not handed down, the one that was used least recently.
   std::optional<SessionName> LongestIdle() const;
   struct Expiry {
-    uint64_t unix_seconds = 0;
+    Nanos at{0};
     SessionName name;
     auto operator<=>(const Expiry&) const = default;
   };
@@ -103,7 +117,7 @@ class Sessions {
   Table table_;
   std::map<uint64_t, SessionName> by_use_;
   std::map<uint64_t, SessionName> awake_;  // by use: not handed down
-  std::set<Expiry> by_expiry_;             // with a TTL
+  std::set<Expiry> by_expiry_;             // with a TTL, which the wall clock, as it may jump, has no part in
   std::map<std::string, uint64_t> of_owner_;
   std::array<uint64_t, 3> seen_{};  // by SessionState
   SessionName looked_at_;

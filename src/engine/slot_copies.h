@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/ids.h"
 #include "exec/device_memory.h"
+#include "kv/kv_manager.h"
 #include "tier/host_tier.h"
 #include "tier/kv_run.h"
 #include "tier/staging.h"
@@ -27,6 +29,7 @@ struct SlotCopies {
   tier::Staging staging;            // or where they are copied to: then the run is stored; or filled from
   tier::KvRun run;
   WriteTicket ticket = 0;
+  std::optional<kv::GivenUpBlock> given_up;  // whose cells they are; nothing: it was taken back, or deleted meanwhile
 };
 
 }  // namespace cachalot::engine

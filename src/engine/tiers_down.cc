@@ -282,8 +282,11 @@ Result<std::optional<tier::TransferId>> Engine::State::ForgetKv(const PrefixScop
   if (host != nullptr) {
     for (const Digest& key : keys) host->Erase(key);
   }
-  if (store == nullptr || keys.empty()) return std::optional<tier::TransferId>();
   const auto among = [&](const Digest& key) { return std::ranges::find(keys, key) != keys.end(); };
+  for (SlotCopies& copies : slot_copies) {
+    if (copies.given_up && among(copies.given_up->key)) copies.given_up.reset();
+  }
+  if (store == nullptr || keys.empty()) return std::optional<tier::TransferId>();
   for (Unwritten& item : down.unwritten) {
     const auto first = std::ranges::find_if(item.keys, among);
     item.keys.erase(first, item.keys.end());

@@ -44,8 +44,35 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
   SlotCopies copies;
   for (size_t i = 0; i < keys.size(); ++i) CopySlotOut(SlotId(block.slots[keys[i].group]), cells->bytes(i), &copies);
   copies.cells = std::move(*cells);
+  copies.given_up = {block.key, std::vector<uint32_t>(block.slots.size(), kv::kNoSlot), block.wanted_until};
+  for (const tier::HostKey& key : keys) copies.given_up->slots[key.group] = block.slots[key.group];
   slot_copies.push_back(std::move(copies));
   EndCopies();
+}
+
+// What is on its way down from a prompt stays where it is: its slots hold it until their copies have ended.
+void Engine::State::TakeBack(const PrefixScope& scope, std::span<const TokenId> tokens) {
+  if (host == nullptr || kv.deferred_slots() == 0) return;
+  const auto given_up = [&](const Digest& key) {
+    std::optional<kv::GivenUpBlock> found;
+    for (const SlotCopies& copies : slot_copies) {
+      if (!copies.given_up || copies.given_up->key != key) continue;
+      if (!found) {
+        found = copies.given_up;
+      } else {
+        for (size_t group = 0; group < found->slots.size(); ++group) {
+          found->slots[group] = std::min(found->slots[group], copies.given_up->slots[group]);
+        }
+      }
+    }
+    return found;
+  };
+  for (const Digest& key : kv.TakeBack(identity, scope, tokens, given_up)) {
+    for (SlotCopies& copies : slot_copies) {
+      if (copies.given_up && copies.given_up->key == key) copies.given_up.reset();
+    }
+    ++totals.tiers.taken_back_blocks;
+  }
 }
 
 bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const {
@@ -78,7 +105,7 @@ void Engine::State::EndCopies() {
     for (const SlotId slot : copies.out) kv.EndCopyOut(slot);
     if (!copies.in.empty()) continue;
     const Status status = StatusOf(copies.tickets);
-    if (copies.cells.size() > 0 && status.ok()) {
+    if (copies.given_up && status.ok()) {
       totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
       std::move(copies.cells).Commit();
     }
@@ -168,7 +195,16 @@ void Engine::State::HostCameUp(const Digest& key, uint32_t group) {
 
 TierRate Engine::State::HostRate() const { return host_rates.Rate(TierId::kHost, Direction::kUp, now); }
 
-void Engine::State::HostObserve(uint64_t bytes, double seconds) {
+// How fast the link is, by the first layer: others come while nobody looks. Where a step ran meanwhile so did that, and
+// all that it tells is that the link may be faster than was thought.
+void Engine::State::HostObserve(Arrival* arrival) {
+  if (arrival->observed || arrival->layers.empty() || !memory.Done(arrival->layers.front())) return;
+  arrival->observed = true;
+  const double seconds = ToSeconds(now - arrival->begun);
+  const uint64_t bytes = arrival->bytes / arrival->layers.size();
+  const bool seen_late = arrival->steps != totals.steps;
+  if (!memory.Wait(arrival->layers.front()).ok()) return;
+  if (seen_late && seconds >= TransferSeconds(HostRate(), bytes, 0)) return;
   host_rates.Observe(TierId::kHost, Direction::kUp, {.bytes = bytes, .seconds = seconds}, now);
 }
 

@@ -10,7 +10,7 @@
 #include "base/mutex.h"
 #include "engine/engine_loop.h"
 #include "engine/testing/engine_rig.h"
-#include "tier/kv_store.h"
+#include "tier/disk_store.h"
 
 namespace cachalot::engine {
 namespace {
@@ -26,7 +26,7 @@ class TiersLoop : public testing::Test {
 
   // Serves requests of these seeds, all at once, and says how many tokens came from disk.
   uint64_t Serve(uint64_t begin, uint64_t end) {
-    auto store = tier::KvStore::Open(*files_, clock_, Options(), slot_bytes_);
+    auto store = tier::DiskStore::Open(*files_, clock_, Options(), slot_bytes_);
     EXPECT_TRUE(store.ok()) << store.status().message();
     auto memory = exec::MakeCpuMemory(slot_bytes_, 600).value();
     exec::FakeExecutor executor({}, *memory);

@@ -329,7 +329,10 @@ uint64_t Engine::State::StoredTokens(const PrefixScope& scope, std::span<const T
 // Waits for the disk: what it says holds over restarts.
 Status Engine::State::ClearStore() {
   AbandonUnwritten(Unavailable("all KV was deleted meanwhile"));
-  for (SlotCopies& copies : slot_copies) copies.run.blocks.clear();
+  for (SlotCopies& copies : slot_copies) {
+    copies.run.blocks.clear();
+    copies.given_up.reset();
+  }
   if (host != nullptr) host->EraseAll();
   if (store == nullptr) return OkStatus();
   return store->Clear();

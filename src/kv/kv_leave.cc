@@ -47,6 +47,64 @@ void KvManager::EvictAhead(uint32_t slots) {
   }
 }
 
+std::vector<Digest> KvManager::TakeBack(const Digest& identity, const PrefixScope& scope,
+                                        std::span<const TokenId> tokens, const GivenUpBlocks& given_up) {
+  State& state = *state_;
+  CACHALOT_CHECK(!state.open);
+  std::vector<Digest> taken;
+  if (state.index == nullptr) return taken;
+  const uint64_t block_tokens = state.geometry.block_tokens;
+  PrefixIndex& index = *state.index;
+  PrefixNode* node = &index.root();
+  PrefixNode* last = nullptr;  // that was taken back
+  Retention wish;
+  for (uint64_t begin = 0; begin + block_tokens <= tokens.size(); begin += block_tokens) {
+    const PrefixKey key = index.KeyOf(scope, node->end_block(), tokens.subspan(begin, block_tokens));
+    PrefixNode* child = index.Child(*node, key);
+    if (child != nullptr && child->writer.value != 0) break;  // it is computed again already
+    if (!state.HasAll(child)) {
+      const ChainEnd before =
+          node->parent == nullptr ? ChainEnd{} : ChainEnd{DigestOf(*node, identity, &state.chain_path), node->salt};
+      std::optional<GivenUpBlock> found = given_up(NextInChain(identity, before, key.salt, key.tokens).key);
+      if (found && state.MayTakeBack(child, &found->slots)) {
+        wish.deadline = found->wanted_until;
+        child = last = index.TakeBack(*node, key, found->slots,
+                                      {.slots = state.groups(),
+                                       .position = begin + block_tokens,
+                                       .recompute_seconds = index.RecomputeSeconds(begin, begin + block_tokens),
+                                       .retention = wish});
+        taken.push_back(found->key);
+      }
+    }
+    if (child == nullptr || !state.HasAll(child, SlotUse::kFull)) break;
+    node = child;
+  }
+  if (last != nullptr) index.MarkResume(*last, wish);
+  return taken;
+}
+
+// Whether all groups' parts of the block are there, or those of one kind.
+bool KvManager::State::HasAll(const PrefixNode* node, std::optional<SlotUse> use) const {
+  for (uint32_t group = 0; group < groups(); ++group) {
+    const SlotUse of_group = geometry.windows[group] == 0 ? SlotUse::kFull : SlotUse::kSliding;
+    if ((!use || of_group == *use) && (node == nullptr || node->slots[group] == kNoSlot)) return false;
+  }
+  return true;
+}
+
+// Leaves out what is not given up any more. Whether there is something, and with it all of full attention.
+bool KvManager::State::MayTakeBack(const PrefixNode* node, std::vector<uint32_t>* slots) const {
+  bool any = false;
+  for (uint32_t group = 0; group < groups(); ++group) {
+    uint32_t& slot = (*slots)[group];
+    if (slot != kNoSlot && !pool.transfers().slot(SlotId(slot)).released) slot = kNoSlot;
+    any |= slot != kNoSlot;
+    const bool there = slot != kNoSlot || (node != nullptr && node->slots[group] != kNoSlot);
+    if (geometry.windows[group] == 0 && !there) return false;
+  }
+  return any;
+}
+
 void KvManager::BeginCopyOut(SlotId slot) { state_->pool.BeginCopyOut(slot); }
 void KvManager::EndCopyOut(SlotId slot) { state_->pool.EndCopyOut(slot); }
 uint32_t KvManager::deferred_slots() const { return state_->pool.deferred_count(); }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -29,8 +31,10 @@ struct Rig {
     manager.OnLeaving(kIdentity, [this](const LeavingBlock& block) {
       left.push_back(block.key);
       until.push_back(block.wanted_until);
+      if (!copies) return;
+      given_up.push_back({block.key, {block.slots.begin(), block.slots.end()}, block.wanted_until});
       for (const uint32_t slot : block.slots) {
-        if (slot == kNoSlot || !copies) continue;
+        if (slot == kNoSlot) continue;
         manager.BeginCopyOut(SlotId(slot));
         copying.push_back(SlotId(slot));
       }
@@ -49,9 +53,30 @@ struct Rig {
     ExpectSound();
   }
   void EndOne() {
-    manager.EndCopyOut(copying.front());
+    const SlotId slot = copying.front();
+    manager.EndCopyOut(slot);
     copying.pop_front();
+    if (std::ranges::find(copying, slot) == copying.end()) {
+      for (GivenUpBlock& block : given_up) std::ranges::replace(block.slots, slot.value, kNoSlot);
+    }
     ExpectSound();
+  }
+  std::optional<GivenUpBlock> Find(const Digest& key) const {
+    std::optional<GivenUpBlock> found;
+    for (const GivenUpBlock& block : given_up) {
+      if (block.key != key) continue;
+      if (!found) found = block;
+      for (size_t group = 0; group < block.slots.size(); ++group) {
+        found->slots[group] = std::min(found->slots[group], block.slots[group]);
+      }
+    }
+    return found;
+  }
+  size_t TakeBack(const std::vector<TokenId>& tokens) {
+    const size_t taken =
+        manager.TakeBack(kIdentity, {}, tokens, [this](const Digest& key) { return Find(key); }).size();
+    ExpectSound();
+    return taken;
   }
   void ExpectSound() const {
     for (const std::string& violation : Violations(manager.Snapshot())) ADD_FAILURE() << violation;
@@ -62,6 +87,7 @@ struct Rig {
   std::vector<Nanos> until;
   std::vector<Digest> left;
   std::deque<SlotId> copying;
+  std::vector<GivenUpBlock> given_up;
 };
 
 TEST(KvLeave, BlocksLeaveUnderTheirKeysTheLastFirst) {
@@ -150,15 +176,69 @@ TEST(KvLeave, TheWindowBeforeAResumePointLeavesWithIt) {
   EXPECT_EQ(rig.manager.free_slots(), 40u);
 }
 
+TEST(KvLeave, WhatIsOnItsWayIsTakenBackAsIfItHadNeverLeft) {
+  for (const bool sliding : {false, true}) {
+    Rig rig(sliding ? std::vector<uint32_t>{0, 24} : std::vector<uint32_t>{0}, 20);
+    rig.copies = true;
+    const std::vector<TokenId> tokens = Tokens(96, 1);
+    rig.Run({}, tokens);
+    const uint32_t held = rig.manager.available_slots() - rig.manager.free_slots();
+    rig.manager.EvictAhead(20);
+    EXPECT_EQ(rig.manager.Find({}, tokens, 96).tokens, 0u);
+    EXPECT_EQ(rig.TakeBack(tokens), 6u);
+    EXPECT_EQ(rig.manager.Find({}, tokens, 96).tokens, 96u) << sliding;
+    EXPECT_EQ(rig.manager.deferred_slots(), 0u);
+    EXPECT_EQ(rig.TakeBack(tokens), 0u) << "it is there";
+    while (!rig.copying.empty()) rig.EndOne();
+    EXPECT_EQ(rig.manager.available_slots(), 20u);
+    const uint32_t loose = sliding ? 4 : 0;  // blocks before the window, of which nobody heard
+    EXPECT_EQ(rig.manager.available_slots() - rig.manager.free_slots(), held - loose);
+    rig.copies = false;
+    rig.manager.EvictAhead(20);
+    EXPECT_EQ(rig.manager.free_slots(), 20u);
+  }
+}
+
+TEST(KvLeave, OnlyWhatGoesOnFromWhatIsThereIsTakenBack) {
+  Rig rig({0}, 20);
+  rig.copies = true;
+  const std::vector<TokenId> tokens = Tokens(96, 1);
+  rig.Run({}, tokens);
+  rig.manager.EvictAhead(6);
+  std::vector<TokenId> other = Tokens(96, 1);
+  other[50] ^= 1;
+  EXPECT_EQ(rig.TakeBack(other), 3u) << "up to where it differs";
+  rig.EndOne();
+  EXPECT_EQ(rig.TakeBack(tokens), 2u) << "the last block has gone";
+  EXPECT_EQ(rig.manager.Find({}, tokens, 96).tokens, 80u);
+  EXPECT_EQ(rig.manager.Find({.salt = {1, 1}}, tokens, 96).tokens, 0u);
+}
+
 // Copies that end in any order hold exactly their slots, whatever else happens.
 TEST(KvLeave, RandomCopiesNeverUnsettleTheAccounts) {
+  size_t taken = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SplitMix64 random(seed);
     Rig rig(seed % 2 == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{0, 24, 40}, 60);
     rig.copies = true;
     for (int op = 0; op < 300; ++op) {
       const std::vector<TokenId> tokens = Tokens(static_cast<uint32_t>(20 + random.Below(60)), random.Below(6));
-      switch (random.Below(4)) {
+      switch (random.Below(5)) {
+        case 4: {
+          // Without windows: whole blocks as far as each is there or on its way.
+          uint64_t expected = rig.manager.FindWhole({}, tokens, tokens.size()) / 16;
+          const std::vector<Digest> keys = BlockKeys(kIdentity, {}, 16, tokens);
+          for (const Digest& key : std::span(keys).subspan(expected)) {
+            const std::optional<GivenUpBlock> found = rig.Find(key);
+            if (!found || found->slots[0] == kNoSlot) break;
+            ++expected;
+          }
+          taken += rig.TakeBack(tokens);
+          if (seed % 2 == 0) {
+            ASSERT_EQ(rig.manager.FindWhole({}, tokens, tokens.size()) / 16, expected);
+          }
+          break;
+        }
         case 0:
           while (!rig.copying.empty()) rig.EndOne();
           rig.copies = false;  // slots are needed at once
@@ -176,6 +256,7 @@ TEST(KvLeave, RandomCopiesNeverUnsettleTheAccounts) {
     EXPECT_EQ(rig.manager.leaving_slots(), 0u);
     EXPECT_EQ(rig.manager.available_slots(), 60u);
   }
+  EXPECT_GT(taken, 50u);
 }
 
 }  // namespace

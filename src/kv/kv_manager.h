@@ -83,6 +83,13 @@ struct LeavingBlock {
   Nanos wanted_until{0};            // then nobody wishes to have it any more; kNever
 };
 
+// A block that gave way while copies out of its slots run: until they have ended it can be taken back.
+struct GivenUpBlock {
+  Digest key{};
+  std::vector<uint32_t> slots;  // by group; kNoSlot: no copy of that one's was begun
+  Nanos wanted_until{0};
+};
+
 // Leading blocks of a history that the index knows.
 struct ListedBlocks {
   std::vector<uint32_t> slots;      // [block][group]; kNoSlot where a group's part is not resident
@@ -143,6 +150,12 @@ class KvManager {
   // `call` hears of blocks before they are evicted because others need the room, whoever asks for it. It may begin
   // copies out of their slots, and call nothing else.
   void OnLeaving(const Digest& identity, std::function<void(const LeavingBlock&)> call);
+  // Whole blocks of these tokens that follow what is resident of them, or lack parts, are in the index again, as far as
+  // `given_up` knows them by their keys, with slots out of which copies run. Returns whose. Requires that no
+  // reservation is open.
+  using GivenUpBlocks = std::function<std::optional<GivenUpBlock>(const Digest&)>;
+  std::vector<Digest> TakeBack(const Digest& identity, const PrefixScope& scope, std::span<const TokenId> tokens,
+                               const GivenUpBlocks& given_up);
   // Copies out of indexed slots: nobody else gets a slot before its copies have ended.
   void BeginCopyOut(SlotId slot);
   void EndCopyOut(SlotId slot);

@@ -110,6 +110,10 @@ struct KvManager::State {
   uint64_t FirstAbove(const Sequence& sequence, uint32_t group) const;
   void DropAbove(Sequence& sequence, uint64_t block);
 
+  // kv_leave.cc
+  bool HasAll(const PrefixNode* node, std::optional<SlotUse> use = {}) const;
+  bool MayTakeBack(const PrefixNode* node, std::vector<uint32_t>* slots) const;
+
   // kv_account.cc
   ShadowSight Arrive(Sequence& sequence, std::span<const TokenId> tokens);
   HitAccount AccountOf(const Sequence& sequence, const HitFacts& facts, const ShadowSight& sight) const;

@@ -337,6 +337,20 @@ PrefixNode* PrefixIndex::Seal(PrefixNode& parent, const PrefixKey& key, std::spa
   return node;
 }
 
+PrefixNode* PrefixIndex::TakeBack(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots,
+                                  const EntryInfo& info) {
+  for (const uint32_t slot : slots) {
+    if (slot != kNoSlot) pool_.TakeBack(SlotId(slot));
+  }
+  PrefixNode* const node = Seal(parent, key, slots, info);
+  for (const uint32_t slot : slots) {
+    if (slot != kNoSlot) pool_.Release(SlotId(slot));
+  }
+  NoteIfLoose(*node);
+  if (shadow_ != nullptr) shadow_->OnEvicted(node->chain, Loss::kNone);  // it was not lost
+  return node;
+}
+
 // A short block that `node` continues gives nothing more than `node` does.
 void PrefixIndex::DropShorter(PrefixNode& node) {
   auto& siblings = node.parent->children;

@@ -101,6 +101,12 @@ class PrefixIndex {
   // is there already.
   PrefixNode* Seal(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots, const EntryInfo& info);
 
+  // The same for a whole block whose slots were given up, while copies out of them still run: it is there as before.
+  PrefixNode* TakeBack(PrefixNode& parent, const PrefixKey& key, std::span<const uint32_t> slots,
+                       const EntryInfo& info);
+  // Null: it has no such child.
+  PrefixNode* Child(PrefixNode& parent, const PrefixKey& key) const { return tree_.Find(parent, key); }
+
   // What a step gets longer by when these tokens of a sequence are computed in it.
   double RecomputeSeconds(uint64_t begin, uint64_t end) const;
 

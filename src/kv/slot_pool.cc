@@ -25,6 +25,12 @@ SlotId SlotPool::Take(SlotUse use) {
   return slot;
 }
 
+void SlotPool::TakeBack(SlotId slot) {
+  transfers_.TakeBack(slot);
+  references_[slot.value] = 1;
+  ++in_use_like(slot);
+}
+
 void SlotPool::Share(SlotId slot) {
   CACHALOT_CHECK(references_[slot.value] > 0);
   if (++references_[slot.value] == 2 && indexed_[slot.value]) {

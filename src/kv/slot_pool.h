@@ -60,6 +60,8 @@ class SlotPool {
   friend class PrefixIndex;
   // A free slot, now with one reference. Requires free_count() > 0.
   SlotId Take(SlotUse use);
+  // A slot that was given up, and out of which a copy still runs; now with one reference.
+  void TakeBack(SlotId slot);
   // One reference more. Requires references(slot) > 0.
   void Share(SlotId slot);
   // One reference less; the last one frees the slot.

@@ -63,6 +63,14 @@ SlotFate SlotTransfers::Release(SlotId slot) {
   return given_up.copies > 0 ? SlotFate::kStays : FreeIfDue(given_up);
 }
 
+void SlotTransfers::TakeBack(SlotId slot) {
+  Slot& given_up = At(slot);
+  CACHALOT_CHECK(given_up.released && given_up.state == SlotState::kSealed && given_up.copies > 0);
+  given_up.released = false;
+  --deferred_;
+  ++leaving_;
+}
+
 SlotFate SlotTransfers::FreeIfDue(Slot& slot) {
   if (!slot.released) return SlotFate::kStays;
   slot = Slot();

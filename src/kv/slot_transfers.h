@@ -11,7 +11,7 @@
 //                     ▼  │
 //                   loading
 //
-// Release leads back to free from everywhere: at once, or when the last copy ends.
+// Release leads back to free from everywhere: at once, or when the last copy ends; until then it can be taken back.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,10 @@ class SlotTransfers {
   // Requires that the slot is sealed and not released.
   void BeginOut(SlotId slot);
   [[nodiscard]] SlotFate EndOut(SlotId slot);
+
+  // Somebody refers to it again: it goes on as if it had not been released. Requires that it is, and that a copy out of
+  // it still runs.
+  void TakeBack(SlotId slot);
 
   // The last reference and the index entry are gone. kStays: the call that ends the last copy frees it. Requires that
   // the slot is neither free nor released.

@@ -75,6 +75,7 @@ TEST(SlotTransfersDeathTest, WhatWouldMixBytesStopsTheProcess) {
   ASSERT_EQ(transfers.Release(kSlot), SlotFate::kStays);
   EXPECT_DEATH(transfers.BeginOut(kSlot), "released");
   EXPECT_DEATH((void)transfers.Release(kSlot), "released");
+  EXPECT_DEATH(transfers.TakeBack(SlotId(3)), "released");
   EXPECT_DEATH(transfers.Take(kSlot), "kFree");
 }
 
@@ -110,7 +111,7 @@ TEST(SlotTransfers, RandomLivesAgreeWithCountsOfCopies) {
       Life& life = lives[slot.value];
       SlotFate fate = SlotFate::kStays;
       const bool was_held = life.held();
-      switch (random.Below(6)) {
+      switch (random.Below(7)) {
         case 0:
           if (was_held) continue;
           transfers.Take(slot);
@@ -139,6 +140,11 @@ TEST(SlotTransfers, RandomLivesAgreeWithCountsOfCopies) {
             --life.out;
             fate = transfers.EndOut(slot);
           }
+          break;
+        case 5:
+          if (life.referenced || !life.sealed || life.out == 0) continue;
+          transfers.TakeBack(slot);
+          life.referenced = true;
           break;
         default:
           if (!life.referenced) continue;

@@ -15,10 +15,10 @@ constexpr size_t kToldBytes = 300;
 
 class Collector final : public HttpObserver {
  public:
-  void OnHead(const ResponseHead& head) override { status_ = head.status; }
+  void OnHead(const ResponseHead& head) override { answer_.status = head.status; }
   Status OnBody(std::string_view bytes) override {
-    if (body_.size() + bytes.size() > kShortAnswerBytes) return Invalid("the answer is too long");
-    body_.append(bytes);
+    if (answer_.body.size() + bytes.size() > kShortAnswerBytes) return Invalid("the answer is too long");
+    answer_.body.append(bytes);
     return OkStatus();
   }
   void OnEnd(HttpEnd end, const std::string& why) override {
@@ -26,15 +26,13 @@ class Collector final : public HttpObserver {
     if (end != HttpEnd::kComplete) failure_ = Unavailable(why);
   }
   const bool& ended() const { return ended_; }
-  Result<Json> Take() const {
+  Result<ShortAnswer> Take() {
     if (!failure_.ok()) return failure_;
-    if (status_ == 200) return ParseJson(body_);
-    return Unavailable(fmt::format("HTTP {} {}", status_, body_.substr(0, kToldBytes)));
+    return std::move(answer_);
   }
 
  private:
-  int status_ = 0;
-  std::string body_;
+  ShortAnswer answer_;
   bool ended_ = false;
   Status failure_;
 };
@@ -81,10 +79,16 @@ RequestRecord Asker::AskForAnswer(std::string text) {
   return recorder.Take();
 }
 
-Result<Json> Asker::AskForJson(std::string text) {
+Result<ShortAnswer> Asker::AskFor(std::string text) {
   Collector collector;
   SendAndWait(std::move(text), &collector, collector.ended());
   return collector.Take();
+}
+
+Result<Json> Asker::AskForJson(std::string text) {
+  CACHALOT_ASSIGN_OR_RETURN(const ShortAnswer answer, AskFor(std::move(text)));
+  if (answer.status == 200) return ParseJson(answer.body);
+  return Unavailable(fmt::format("HTTP {} {}", answer.status, answer.body.substr(0, kToldBytes)));
 }
 
 }  // namespace cachalot::load

@@ -16,6 +16,12 @@
 
 namespace cachalot::load {
 
+// One that is not streamed.
+struct ShortAnswer {
+  int status = 0;  // of HTTP
+  std::string body;
+};
+
 class Asker {
  public:
   Asker(const Clock& clock, Nanos timeout, HttpClient* client, FunctionRef<bool()> go_on)
@@ -23,7 +29,9 @@ class Asker {
 
   // The record of a streamed answer.
   RequestRecord AskForAnswer(std::string text);
-  // A short answer, whole. kUnavailable, with what the server says, when its status is not 200.
+  // Whatever its status. kUnavailable when none comes.
+  Result<ShortAnswer> AskFor(std::string text);
+  // kUnavailable, with what the server says, when its status is not 200.
   Result<Json> AskForJson(std::string text);
 
   // Does nothing for so long.

@@ -22,13 +22,13 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
-std::string Row(std::string_view name, const Histogram& h) {
+std::string Row(std::string_view name, const DurationHistogram& h) {
   return fmt::format("| {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", name, h.MeanSeconds() * 1e3,
                      Milliseconds(h.Quantile(0.5)), Milliseconds(h.Quantile(0.9)), Milliseconds(h.Quantile(0.99)),
                      Milliseconds(h.max()));
 }
 
-void Write(std::string_view key, const Histogram& h, JsonWriter* w) {
+void Write(std::string_view key, const DurationHistogram& h, JsonWriter* w) {
   w->Key(key).BeginObject();
   w->Key("count").UInt(h.count());
   w->Key("mean").Double(h.MeanSeconds() * 1e3);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/histogram.h"
+#include "base/duration_histogram.h"
 #include "load/prompt_text.h"
 #include "load/record.h"
 
@@ -75,7 +75,7 @@ class LoadReport {
   std::array<uint64_t, kOutcomes> outcomes_{};
   std::map<int, uint64_t> statuses_;  // other than 200
   std::vector<std::string> examples_;
-  Histogram ttft_, gaps_, time_per_token_, end_to_end_, lateness_;
+  DurationHistogram ttft_, gaps_, time_per_token_, end_to_end_, lateness_;
   uint64_t good_ = 0;
   uint64_t prompt_tokens_ = 0, cached_tokens_ = 0, output_tokens_ = 0;
   uint64_t with_usage_ = 0, with_cached_ = 0;  // ok requests whose server said so

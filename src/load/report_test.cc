@@ -9,8 +9,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST(Histogram, QuantilesAreNearTheExactOnes) {
-  Histogram histogram;
+TEST(DurationHistogram, QuantilesAreNearTheExactOnes) {
+  DurationHistogram histogram;
   EXPECT_EQ(histogram.Quantile(0.5), Nanos(0));
   for (int i = 1; i <= 10000; ++i) histogram.Add(std::chrono::microseconds(i));
   for (double share : {0.01, 0.5, 0.9, 0.99}) {
@@ -21,8 +21,8 @@ TEST(Histogram, QuantilesAreNearTheExactOnes) {
   EXPECT_NEAR(histogram.MeanSeconds(), 0.0050005, 1e-9);
 }
 
-TEST(Histogram, TakesEveryDuration) {
-  Histogram histogram;
+TEST(DurationHistogram, TakesEveryDuration) {
+  DurationHistogram histogram;
   for (Nanos value : {Nanos(-5), Nanos(0), Nanos(127), Nanos(128), Nanos::max()}) histogram.Add(value);
   EXPECT_EQ(histogram.count(), 5u);
   EXPECT_EQ(histogram.min(), Nanos(0));

@@ -64,7 +64,7 @@ struct Outcome {
   double itl_p99_seconds = 0;
   double hit_rate = 0;    // of prompt tokens, all tiers
   double in_use = 0;      // of the pool, by running requests; mean over time
-  double waste = 0;       // of the bytes in use: that hold no token
+  double waste = 0;       // of the bytes in blocks: that hold no token
   double pressure = 0;    // of the time: some requests waited for KV
   double recomputed = 0;  // of all tokens computed: that had been computed before
   double busy = 0;        // of the time: the machine computed

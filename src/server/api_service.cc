@@ -66,7 +66,11 @@ ApiService::ApiService(const ServerOptions& options, Deps deps)
     : options_(options),
       deps_(std::move(deps)),
       started_unix_seconds_(deps_.clock.UnixSeconds()),
-      admin_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
+      admin_({.generator = deps_.generator,
+              .workers = deps_.workers,
+              .post = deps_.post,
+              .keys = deps_.keys,
+              .settings = deps_.settings}),
       sessions_({.generator = deps_.generator, .workers = deps_.workers, .post = deps_.post, .keys = deps_.keys}),
       ids_(deps_.entropy),
       seeds_(SplitMix64(~deps_.entropy)()) {}

@@ -44,6 +44,7 @@ class ApiService final : public HttpHandler {
     uint64_t entropy = 0;                             // of ids and default seeds
     const ApiKeys& keys;
     const PublicPrefixes& public_prefixes;
+    const Json& settings;
     std::string version;
   };
 

@@ -65,11 +65,12 @@ void WriteTiers(JsonWriter& w, const engine::TierStats& tiers) {
   w.Key("stored_bytes").UInt(tiers.host_stored_bytes);
   w.Key("found_blocks").UInt(tiers.host_found_cells);
   w.Key("evicted_blocks").UInt(tiers.host_evicted_cells);
+  w.Key("taken_back_blocks").UInt(tiers.taken_back_blocks);
   w.Key("dropped_blocks").UInt(tiers.host_dropped_blocks);
   w.EndObject();
 }
 
-HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStats& stats) {
+HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStats& stats, const Json& settings) {
   HttpResponse response;
   JsonWriter w(&response.body);
   w.BeginObject();
@@ -116,6 +117,7 @@ HttpResponse SnapshotPage(const engine::KvOverview& kv, const engine::EngineStat
   w.Key("tokens_recomputed").UInt(stats.tokens_recomputed);
   w.EndObject();
   WriteTiers(w, stats.tiers);
+  w.Key("settings").Value(settings);
   w.EndObject();
   return response;
 }
@@ -161,9 +163,9 @@ HttpResponse DecisionsPage(const Json& decisions) {
   return response;
 }
 
-HttpResponse PageOf(const engine::Answer& answer, const engine::EngineStats& stats) {
+HttpResponse PageOf(const engine::Answer& answer, const engine::EngineStats& stats, const Json& settings) {
   switch (answer.kind) {
-    case engine::InquiryKind::kOverview: return SnapshotPage(answer.overview, stats);
+    case engine::InquiryKind::kOverview: return SnapshotPage(answer.overview, stats, settings);
     case engine::InquiryKind::kProbe: return ProbePage(answer.probes);
     case engine::InquiryKind::kDecisions: return DecisionsPage(answer.decisions);
     case engine::InquiryKind::kClear: break;
@@ -246,7 +248,7 @@ void KvAdmin::AskProbe(engine::InquiryId id, ApiResult<PreparedRequest>& result)
 void KvAdmin::OnAnswers(const std::vector<engine::Answer>& answers, const engine::EngineStats& stats) {
   for (const engine::Answer& answer : answers) {
     auto node = waiting_.extract(answer.id.value);
-    if (!node.empty()) node.mapped()->Respond(PageOf(answer, stats));
+    if (!node.empty()) node.mapped()->Respond(PageOf(answer, stats, deps_.settings));
   }
 }
 

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/json.h"
 #include "engine/engine.h"
 #include "server/api_keys.h"
 #include "server/generator.h"
@@ -30,6 +31,7 @@ class KvAdmin {
     TextWorkers& workers;
     std::function<void(std::function<void()>)> post;  // to the I/O thread, from any thread
     const ApiKeys& keys;
+    const Json& settings;  // that the program was started with
   };
 
   explicit KvAdmin(Deps deps) : deps_(std::move(deps)) {}

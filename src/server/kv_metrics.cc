@@ -76,6 +76,7 @@ void AddHost(const engine::TierStats& seen, const engine::TierStats& now, Metric
   metrics->Add(Counter::kHostStoredBytes, now.host_stored_bytes - seen.host_stored_bytes);
   metrics->Add(Counter::kHostFound, now.host_found_cells - seen.host_found_cells);
   metrics->Add(Counter::kHostEvicted, now.host_evicted_cells - seen.host_evicted_cells);
+  metrics->Add(Counter::kHostTakenBack, now.taken_back_blocks - seen.taken_back_blocks);
   metrics->Add(Counter::kHostDropped, now.host_dropped_blocks - seen.host_dropped_blocks);
 }
 

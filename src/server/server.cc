@@ -65,6 +65,7 @@ struct Server::State {
         clock(deps.clock),
         keys(std::move(deps.keys)),
         public_prefixes(model, deps.public_texts, deps.clock.UnixSeconds()),
+        settings(std::move(deps.settings)),
         workers(options.text_workers),
         service(options, {.model = model,
                           .generator = deps.generator,
@@ -75,6 +76,7 @@ struct Server::State {
                           .entropy = deps.entropy,
                           .keys = keys,
                           .public_prefixes = public_prefixes,
+                          .settings = settings,
                           .version = std::move(deps.version)}),
         handler(service, deps.clock, deps.metrics),
         http(options, deps.clock, handler) {}
@@ -87,6 +89,7 @@ struct Server::State {
   Clock& clock;
   const ApiKeys keys;
   const PublicPrefixes public_prefixes;
+  const Json settings;
   TextWorkers workers;
   ApiService service;
   Handler handler;

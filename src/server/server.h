@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/metrics.h"
 #include "base/status.h"
 #include "server/api_keys.h"
@@ -36,6 +37,7 @@ struct ServerDeps {
   ApiKeys keys;          // that clients of /v1 must send as bearer tokens, if there are any
   std::vector<std::string> public_texts;  // see PublicPrefixes
   std::string version;                    // of the program, for /version
+  Json settings;                          // that it was started with, without secrets; for the administration
 };
 
 class Server {

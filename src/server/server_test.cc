@@ -24,6 +24,8 @@ using std::chrono::seconds;
 
 constexpr std::string_view kTemplate = "{% for m in messages %}<|turn|>{{ m.role }}: {{ m.content }}{% endfor %}";
 
+constexpr const char* kSettings = R"({"engine":{"eviction":"lru","max-queue":9}})";
+
 class ServerTest : public testing::Test {
  protected:
   void Start(FakeGenerator::Options generator, ServerOptions options = {}) {
@@ -36,7 +38,8 @@ class ServerTest : public testing::Test {
                                                            .entropy = 42,
                                                            .keys = keys_,
                                                            .public_texts = public_texts_,
-                                                           .version = "9.9"});
+                                                           .version = "9.9",
+                                                           .settings = ParseJson(kSettings).value()});
     const Result<uint16_t> port = server_->Start();
     ASSERT_TRUE(port.ok()) << port.status().message();
     port_ = *port;
@@ -476,6 +479,7 @@ TEST_F(ServerTest, TheAdminsQuestionsReachTheEngine) {
   EXPECT_EQ(kv["shadow_hit_tokens"]["inf"], 0);
   EXPECT_EQ(kv["tokens"], json::parse(R"({"in_sequences":40,"indexed":90})"));
   EXPECT_EQ(kv["index_nodes"], 7);
+  EXPECT_EQ(kv["settings"], json::parse(kSettings));
   EXPECT_EQ(kv["identity"].get<std::string>().size(), 64u);
   EXPECT_EQ(json::parse(post("/v1/kv/clear", "").body), json::parse(R"({"evicted_slots":2})"));
 

@@ -12,7 +12,10 @@
 #include "exec/device_memory.h"
 #include "exec/sim/sim_executor.h"
 #include "sim/address_range.h"
+#include "sim/replayed_sessions.h"
+#include "sim/replayed_store.h"
 #include "tier/host_tier.h"
+#include "tier/stored_session.h"
 
 namespace cachalot::sim {
 namespace {
@@ -156,7 +159,12 @@ class Replay {
     log_.facts.options.decision_log = &decisions_;
   }
 
-  Status MakeHost() {
+  Status MakeTiers() {
+    if (log_.facts.store) store_.emplace(log_.facts.layout.groups.size());
+    if (log_.facts.sessions) {
+      sessions_.emplace(log_.steps.empty() ? std::vector<tier::StoredSession>()
+                                           : std::move(log_.steps.front().found_sessions));
+    }
     if (!log_.facts.host) return OkStatus();
     CACHALOT_ASSIGN_OR_RETURN(host_memory_, AddressRange::Reserve(log_.facts.host->memory_bytes));
     CACHALOT_ASSIGN_OR_RETURN(
@@ -171,13 +179,17 @@ class Replay {
     const engine::ModelFacts facts{.identity = log_.facts.identity,
                                    .step_curve = log_.facts.step_curve,
                                    .host_rate = log_.facts.host_rate,
-                                   .host = host_.get()};
+                                   .store = store_ ? &*store_ : nullptr,
+                                   .host = host_.get(),
+                                   .session_store = sessions_ ? &*sessions_ : nullptr};
     engine::Engine engine(log_.facts.options, executor_, memory_, sampler_, facts);
     InputReplayReport report{.tokens = answers_.tokens(), .last = {}};
     for (engine::LoggedStep& step : log_.steps) {
       if (step.drains) engine.Drain();
       executor_.FailNext(step.run_failed);
       memory_.SetAnswers(std::move(step.copies));
+      if (store_) store_->Begin(std::move(step.store).value_or(engine::StoreAnswers{}));
+      if (sessions_) sessions_->Begin(std::move(step.syncs));
       for (engine::GenerateRequest& request : step.input.arrivals) AnswerFromLog(request);
       report.last = engine.Step(std::move(step.input)).stats;
       ++report.steps;
@@ -203,6 +215,8 @@ class Replay {
   LoggedMemory memory_;
   AddressRange host_memory_;
   std::unique_ptr<tier::HostTier> host_;
+  std::optional<ReplayedStore> store_;
+  std::optional<ReplayedSessions> sessions_;
   engine::DecisionLog decisions_;
 };
 
@@ -215,7 +229,7 @@ Result<InputReplayReport> ReplayInputs(engine::LoggedInputs log, const std::opti
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
   Replay replay(std::move(log), std::move(decisions));
-  CACHALOT_RETURN_IF_ERROR(replay.MakeHost());
+  CACHALOT_RETURN_IF_ERROR(replay.MakeTiers());
   return replay.Run();
 }
 

@@ -10,12 +10,15 @@
 #include <gtest/gtest.h>
 
 #include "base/crc32c.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "exec/device_memory.h"
 #include "exec/testing/fake_executor.h"
 #include "sim/sim_server.h"
+#include "sim/sim_tiers.h"
 #include "tier/aligned_bytes.h"
 #include "tier/host_tier.h"
+#include "tier/stored_session.h"
 
 namespace cachalot::sim {
 namespace {
@@ -32,6 +35,7 @@ struct TrafficCase {
   uint64_t host_bytes = 0;
   const char* decides = "admit ";  // something that is decided in this case
   bool over_link = false;          // else copies take no time
+  uint64_t disk_blocks = 0;
 };
 
 // An engine over the fake model under random traffic, with both logs.
@@ -61,6 +65,13 @@ class Traffic {
                   .value();
       facts.host = host_.get();
       host_facts = engine::HostFacts{run.host_bytes, std::string(tier::CellEvictionNames().front())};
+    }
+    if (run.disk_blocks > 0) {
+      const SimTierOptions tiers{.link = {}, .disk_blocks = run.disk_blocks};
+      EXPECT_TRUE(Problems(tiers, layout).empty()) << Problems(tiers, layout).front();
+      tiers_ = SimTiers::Make(tiers, layout, clock_).value();
+      logged_store_ = engine::MakeLoggedStore(*tiers_->store(), input_log_);
+      facts.store = logged_store_.get();
     }
     memory_ = run.over_link ? exec::MakeSimLinkMemory(layout.slot_bytes, run.slots,
                                                       {.bytes_per_second = 1e8, .latency = Nanos(1000)}, clock_)
@@ -169,6 +180,8 @@ class Traffic {
   tier::AlignedBytes host_memory_;
   std::unique_ptr<tier::HostTier> host_;
   ManualClock clock_{1'000'000};
+  std::unique_ptr<SimTiers> tiers_;
+  std::unique_ptr<tier::KvStore> logged_store_;
   std::unique_ptr<exec::DeviceMemory> memory_, logged_memory_;
   std::optional<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
@@ -221,7 +234,9 @@ INSTANTIATE_TEST_SUITE_P(
                     TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
                     TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
                     TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
-                    TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true}),
+                    TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
+                    TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16000},
+                    TrafficCase{"AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16000}),
     [](const auto& info) { return info.param.name; });
 
 // With bytes changed at random, and the checksums of all frames made right.
@@ -245,11 +260,12 @@ std::string Damaged(const std::string& inputs, SplitMix64& random) {
 }
 
 TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
-  Traffic traffic({"Full"}, 2);
+  SetLogLevel(LogLevel::kOff);
+  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16000}, 2);
   traffic.Run(40);
   SplitMix64 random(9);
   int refused = 0, cut_off = 0, replayed = 0;
-  for (int i = 0; i < 500; ++i) {
+  for (int i = 0; i < 250; ++i) {
     Result<engine::LoggedInputs> log = engine::ParseInputLog(Damaged(traffic.inputs(), random));
     if (!log.ok()) {
       EXPECT_NE(log.status().message().find("offset"), std::string::npos) << log.status().message();
@@ -260,9 +276,9 @@ TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
     cut_off += log->damage.ok() ? 0 : 1;
     replayed += ReplayInputs(std::move(*log), {}, [](const std::string&) {}).ok() ? 1 : 0;
   }
-  EXPECT_GT(refused, 20);
-  EXPECT_GT(cut_off, 20);
-  EXPECT_GT(replayed, 200);
+  EXPECT_GT(refused, 10);
+  EXPECT_GT(cut_off, 10);
+  EXPECT_GT(replayed, 100);
 }
 
 TEST(InputReplayErrors, AnUnknownPolicyIsNamed) {

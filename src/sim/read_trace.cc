@@ -34,7 +34,7 @@ struct KnownFormat {
 
 // The first whose mark is there is the one.
 constexpr KnownFormat kFormats[] = {
-    {"record", "\"cachalot_record\"", MakeRecordFormat, false, true, false, 16},
+    {kRecordFormat, "\"cachalot_record\"", MakeRecordFormat, false, true, false, 16},
     {"mooncake", "\"hash_ids\"", MakeMooncakeFormat, true, true, true, 512},
     {"azure", "ContextTokens", MakeAzureFormat, true, false, false, 512},
     {"burstgpt", "Request tokens", MakeBurstGptFormat, true, false, false, 512},

@@ -64,6 +64,7 @@ struct TraceFile {
 };
 
 std::span<const std::string_view> TraceFormatNames();
+inline constexpr std::string_view kRecordFormat = "record";  // of `cachalot serve --record`
 
 // kInvalid also for a trace without requests.
 Result<TraceFile> ReadTrace(std::string_view text, const ReadTraceOptions& options);

@@ -105,8 +105,8 @@ Status SimTiers::MakeStore(const SimTierOptions& options, const KvLayout& layout
     return Result<std::unique_ptr<tier::TransferEngine>>(
         std::make_unique<SimTransfers>(staging, transfers, rates, clock));
   };
-  CACHALOT_ASSIGN_OR_RETURN(store_, tier::KvStore::Over(std::make_unique<SimDisk>(DiskOptions(options, layout)), clock,
-                                                        BlockBytes(layout), make, measured));
+  CACHALOT_ASSIGN_OR_RETURN(store_, tier::DiskStore::Over(std::make_unique<SimDisk>(DiskOptions(options, layout)),
+                                                          clock, BlockBytes(layout), make, measured));
   return OkStatus();
 }
 

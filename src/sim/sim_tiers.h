@@ -20,8 +20,8 @@
 #include "base/tier_rate.h"
 #include "exec/device_memory.h"
 #include "sim/address_range.h"
+#include "tier/disk_store.h"
 #include "tier/host_tier.h"
-#include "tier/kv_store.h"
 
 namespace cachalot::sim {
 
@@ -54,7 +54,7 @@ class SimTiers {
 
   AddressRange host_memory_;
   std::unique_ptr<tier::HostTier> host_;
-  std::unique_ptr<tier::KvStore> store_;
+  std::unique_ptr<tier::DiskStore> store_;
 };
 
 }  // namespace cachalot::sim

@@ -29,6 +29,7 @@ struct TraceRequest {
   Nanos arrival{0};
   uint64_t input_tokens = 0;
   uint64_t output_tokens = 0;
+  uint64_t asked_tokens = 0;  // of output, that it allowed; 0: not known
   std::vector<uint64_t> blocks;
   // Of the prompt, then as much of the answer as is known. Empty: all that is known of it is `blocks`.
   std::vector<TextRun> text;

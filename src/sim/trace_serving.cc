@@ -18,11 +18,12 @@ namespace cachalot::sim {
 namespace {
 
 constexpr Nanos kNever = Nanos::max();
-constexpr uint64_t kMostMadeUp = uint64_t{1} << 20;  // tokens of one answer; what comes after is sampled
+constexpr double kLongestArrival = 1e8, kLongestSeconds = 1e9;  // so that no time overflows
+constexpr uint64_t kMostMadeUp = uint64_t{1} << 20;             // tokens of one answer; what comes after is sampled
 
 double WasteOf(const KvLedger& ledger) {
-  const uint64_t used = ledger.live_bytes + ledger.reserved_bytes + ledger.transit_bytes + ledger.waste_bytes;
-  return used == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(used);
+  const uint64_t taken = ledger.Sum() - ledger.free_bytes - ledger.padding_bytes;
+  return taken == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(taken);
 }
 
 class Run {
@@ -30,9 +31,14 @@ class Run {
   Run(const Trace& trace, const TraceServingOptions& options, std::unique_ptr<SimServer> server)
       : trace_(trace), options_(options), server_(std::move(server)) {}
 
-  TraceServingReport Finish() && {
+  Result<TraceServingReport> Finish() && {
     server_->SleepUntil(ArrivalOf(0));
-    while (next_ < trace_.requests.size() || !open_.empty()) Advance();
+    while (next_ < trace_.requests.size() || !open_.empty()) {
+      Advance();
+      if (ToSeconds(server_->now()) < kLongestSeconds) continue;
+      return Invalid(fmt::format("after {} s, {} of {} requests have arrived and {} are open: expected shorter steps",
+                                 kLongestSeconds, next_, trace_.requests.size(), open_.size()));
+    }
     report_.duration = server_->now() - ArrivalOf(0);
     report_.time = server_->time();
     report_.moved = server_->moved();
@@ -78,7 +84,8 @@ class Run {
     const auto output = static_cast<uint32_t>(std::clamp<uint64_t>(request.output_tokens, 1, UINT32_MAX));
     engine::GenerateRequest asked;
     asked.id = RequestId(index + 1);
-    asked.max_tokens = std::max(output, options_.max_tokens);
+    const auto allowed = static_cast<uint32_t>(std::min<uint64_t>(request.asked_tokens, UINT32_MAX));
+    asked.max_tokens = std::max({output, allowed, options_.max_tokens});
     asked.sampling.temperature = 0;
     asked.sampling.seed = index + 1;
     SetText(request, &asked);
@@ -158,6 +165,8 @@ class Run {
                                .prompt_tokens_cached = stats.prompt_tokens_cached,
                                .prompt_tokens_computed = stats.prompt_tokens_computed,
                                .tokens_generated = stats.tokens_generated,
+                               .tokens_computed = stats.tokens_computed,
+                               .refault_tokens = stats.refault_tokens,
                                .refault_share = stats.refault_share,
                                .pressure = stats.pressure.some.shares[0],
                                .waste = WasteOf(stats.ledger),
@@ -186,11 +195,16 @@ std::vector<std::string> Problems(const Trace& trace, const TraceServingOptions&
   }
   if (!(options.rate > 0 && options.rate <= 1e6)) {
     problems.push_back(fmt::format("a rate of {}: expected more than 0, at most a million", options.rate));
-  }
-  for (const double seconds : options.model.curve) {
-    if (!(seconds >= 0 && seconds < 1e6)) {
-      problems.push_back(fmt::format("the step curve has {} s in it: expected 0 to a million", seconds));
+  } else if (!trace.requests.empty()) {
+    const double last = ToSeconds(trace.requests.back().arrival) / options.rate;
+    if (last > kLongestArrival) {
+      problems.push_back(fmt::format("at a rate of {} the last request arrives after {} s: expected at most {}",
+                                     options.rate, last, kLongestArrival));
     }
+  }
+  const auto is_time = [](double seconds) { return seconds >= 0 && seconds <= 1e6; };
+  if (const auto wrong = std::ranges::find_if_not(options.model.curve, is_time); wrong != options.model.curve.end()) {
+    problems.push_back(fmt::format("the step curve has {} s in it: expected 0 to a million", *wrong));
   }
   return problems;
 }

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/histogram.h"
+#include "base/duration_histogram.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "exec/sim/sim_executor.h"
@@ -50,9 +50,11 @@ struct ServingSample {
   uint64_t prompt_tokens_cached = 0;
   uint64_t prompt_tokens_computed = 0;
   uint64_t tokens_generated = 0;
+  uint64_t tokens_computed = 0;  // prompts' and answers'
+  uint64_t refault_tokens = 0;   // of them: that had been computed before, and were lost for want of room
   double refault_share = 0;
   double pressure = 0;       // share of the last 10 s in which some waited for KV
-  double waste = 0;          // share of the pool's bytes in use that hold no token
+  double waste = 0;          // share of the bytes in blocks that hold no token
   uint64_t host_blocks = 0;  // there
   uint64_t disk_blocks = 0;
   // Since the beginning.
@@ -65,7 +67,7 @@ struct TraceServingOptions {
   exec::SimOptions model;
   uint32_t slots = 4096;
   SimTierOptions tiers;
-  uint32_t max_tokens = 0;  // that each request asks for; 0: as many as its answer has
+  uint32_t max_tokens = 0;  // that each request asks for at least; it does for what the trace says and its answer has
   double rate = 1;          // requests come so much faster than the trace says
   Nanos sample_every{0};    // 0: no samples
   Nanos ttft_target{0};     // of goodput; 0: none
@@ -78,7 +80,7 @@ struct TraceServingReport {
   uint64_t refused = 0;
   uint64_t within_target = 0;  // of the served ones
   Nanos duration{0};           // from the first arrival to the last answer
-  Histogram ttft, itl, e2e;
+  DurationHistogram ttft, itl, e2e;
   uint64_t prompt_tokens = 0;  // of those served
   uint64_t cached_tokens = 0;
   uint64_t host_tokens = 0;
@@ -87,7 +89,7 @@ struct TraceServingReport {
   TimeSpent time;  // adds up to `duration`
   BytesMoved moved;
   double mean_in_use = 0;  // share of the pool, over time
-  double mean_waste = 0;   // share of the bytes in use that hold no token, over time
+  double mean_waste = 0;   // share of the bytes in blocks that hold no token, over time
   std::vector<ServingSample> samples;
   engine::EngineStats last;
 };

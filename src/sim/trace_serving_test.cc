@@ -108,6 +108,19 @@ TEST(TraceServing, AHigherRateBringsRequestsSooner) {
   EXPECT_LT(Serve(trace, options).duration, before / 3);
 }
 
+TEST(TraceServing, WhatARequestAllowsIsPromisedToIt) {
+  Trace trace{.block_tokens = 64, .requests = {}};
+  trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 3, .blocks = {1}});
+  trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 3, .blocks = {2}});
+  TraceServingOptions options = Small();
+  options.slots = 20;
+  EXPECT_EQ(Serve(trace, options).last.pressure.some.total, Nanos(0));
+  for (TraceRequest& request : trace.requests) request.asked_tokens = 200;
+  const TraceServingReport report = Serve(trace, options);
+  EXPECT_GT(report.last.pressure.some.total, Nanos(0)) << "there is room for one promise";
+  EXPECT_EQ(report.output_tokens, 6u) << "answers are as long as they were";
+}
+
 TEST(TraceServing, WhatCannotBeServedIsRefusedAndCounted) {
   Trace trace{.block_tokens = 64, .requests = {}};
   trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 1, .blocks = {1}});
@@ -120,6 +133,18 @@ TEST(TraceServing, WhatCannotBeServedIsRefusedAndCounted) {
   EXPECT_EQ(report.served, 1u);
   EXPECT_EQ(report.refused, 1u);
   EXPECT_THAT(refusal, HasSubstr("context is 100 tokens"));
+}
+
+TEST(TraceServing, TimesThatWouldOverflowAreRefused) {
+  Trace trace{.block_tokens = 64, .requests = {}};
+  trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 2000, .blocks = {1}});
+  trace.requests.push_back({.arrival = seconds(1), .input_tokens = 64, .output_tokens = 2000, .blocks = {2}});
+  TraceServingOptions options = Small();
+  options.rate = 1e-10;
+  EXPECT_THAT(ServeTrace(trace, options).status().message(), HasSubstr("the last request arrives after 10000000000 s"));
+  options.rate = 1;
+  options.model.curve = {1e6, 1e6, 1e6, 1e6, 1e6};
+  EXPECT_THAT(ServeTrace(trace, options).status().message(), HasSubstr("expected shorter steps"));
 }
 
 TEST(TraceServing, OptionsThatMakeNoSenseAreRefused) {

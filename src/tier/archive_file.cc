@@ -13,7 +13,7 @@ namespace cachalot::tier {
 namespace {
 
 constexpr std::array<uint8_t, 8> kMagic = {0xCA, 'C', 'H', 'S', 'A', 'V', 'E', 0x0A};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBodyBytes = uint64_t{1} << 30;  // before memory is taken for it
 
@@ -25,7 +25,7 @@ Digest MacOf(const MacKey& key, const Digest& last, std::span<const std::byte> b
 }
 
 std::vector<std::byte> Encoded(const ArchiveHeader& header) {
-  constexpr size_t kFixedBytes = 64;
+  constexpr size_t kFixedBytes = 80;
   std::vector<std::byte> out;
   out.reserve(kFixedBytes + SessionRecordBytes(header.session));
   FieldWriter writer(out);
@@ -35,6 +35,8 @@ std::vector<std::byte> Encoded(const ArchiveHeader& header) {
   writer.U32(header.block_tokens);
   writer.U32(header.blocks);
   writer.U32(header.parts);
+  writer.U64(header.saved);
+  writer.U64(header.kv_seconds);
   AppendSessionRecord({.sequence = 1, .session = header.session}, /*seed=*/0, out);
   return out;
 }
@@ -51,6 +53,8 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   header.block_tokens = reader.U32();
   header.blocks = reader.U32();
   header.parts = reader.U32();
+  header.saved = reader.U64();
+  header.kv_seconds = reader.U64();
   const std::span<const std::byte> head_bytes = reader.Take(kSessionRecordHeadBytes);
   const auto head = reader.ok() ? DecodeSessionRecordHead(head_bytes, 0) : std::nullopt;
   const auto change = head ? DecodeSessionRecord(*head, reader.Take(reader.left()), 0) : std::nullopt;

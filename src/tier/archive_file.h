@@ -26,8 +26,10 @@ struct ArchiveHeader {
   StoredSession session;
   uint64_t slot_bytes = 0;
   uint32_t block_tokens = 0;
-  uint32_t blocks = 0;  // of its KV
-  uint32_t parts = 0;   // that they are cut into, and that follow
+  uint32_t blocks = 0;      // of its KV
+  uint32_t parts = 0;       // that they are cut into, and that follow
+  uint64_t saved = 0;       // wall time in seconds
+  uint64_t kv_seconds = 0;  // after which nobody wishes to have its KV any more; 0: there is no end
   bool operator==(const ArchiveHeader&) const = default;
 };
 

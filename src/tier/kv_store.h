@@ -1,14 +1,13 @@
-// KvStore is what the engine sees of the tiers below the hot pool: which blocks they hold, and runs that travel.
-// Threads:   belongs to the engine thread; files are read and written on the transfer engine's.
-// Ownership: owns the disk tier and the transfers to and from it.
+// KvStore is what the engine sees of the tiers below host memory: which blocks they hold, and runs that travel.
+// Threads:   belongs to the engine thread.
+// Ownership: that of the implementation.
 // Invariant: every run that was started ends exactly once, and says whether its bytes are what was stored under its
 //            keys. Nothing here changes an answer: what is not there, late or damaged is computed.
-// Cost:      Match is a lookup per block; no call waits for the disk but Close.
+// Cost:      GroupsOf and DeadlineOf are a lookup; no call waits but Clear.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,16 +16,9 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/tier_rate.h"
-#include "tier/aligned_bytes.h"
-#include "tier/disk_tier.h"
-#include "tier/end_listener.h"
 #include "tier/kv_run.h"
 #include "tier/run_store.h"
 #include "tier/transfer_engine.h"
-
-namespace cachalot::cost {
-class TierRates;
-}
 
 namespace cachalot::tier {
 
@@ -49,93 +41,50 @@ class KvStore {
     Staging bytes;  // of a load that went well
   };
 
-  // A disk tier, staging memory for some blocks of at most `block_bytes`, and transfer threads of its own.
-  // `measured`: what is known of its speed.
-  static Result<std::unique_ptr<KvStore>> Open(FileSystem& files, Clock& clock, DiskTierOptions options,
-                                               uint64_t block_bytes, const TierRateTable& measured = {});
-  // The same over another disk, with transfers that `make` makes of staging and options.
-  using TransferMaker =
-      std::function<Result<std::unique_ptr<TransferEngine>>(std::span<std::byte> staging, const TransferOptions&)>;
-  static Result<std::unique_ptr<KvStore>> Over(std::unique_ptr<RunStore> disk, Clock& clock, uint64_t block_bytes,
-                                               const TransferMaker& make, const TierRateTable& measured = {});
-  // `transfers` runs one job down at a time.
-  KvStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
-          const TierRateTable& measured = {});
-  ~KvStore();
+  virtual ~KvStore() = default;
 
-  // Groups of the leading blocks of a chain that are there.
-  std::vector<uint32_t> Match(const Digest& identity, std::span<const Digest> keys) const;
-
-  // Of one block; 0 if it is not there.
-  uint32_t GroupsOf(const Digest& identity, const Digest& key) const;
-
+  // Groups of one block that was computed with `identity`; 0 if it is not there.
+  virtual uint32_t GroupsOf(const Digest& identity, const Digest& key) const = 0;
+  // Of the leading blocks of a chain that are there.
+  std::vector<uint32_t> Match(const Digest& identity, std::span<const Digest> keys) const {
+    std::vector<uint32_t> groups;
+    for (const Digest& key : keys) {
+      const uint32_t there = GroupsOf(identity, key);
+      if (there == 0) break;
+      groups.push_back(there);
+    }
+    return groups;
+  }
   // When it ends, by the store's clock; Nanos::max(): never, or it is not there.
-  Nanos DeadlineOf(const Digest& key) const;
+  virtual Nanos DeadlineOf(const Digest& key) const = 0;
 
   // What a run should have at most; one block may have more.
   static constexpr uint64_t run_bytes() { return uint64_t{1} << 20; }
   // Starts to read a run of `bytes`, which is late after `deadline`. kOverloaded while too much is under way.
-  Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline);
+  virtual Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline) = 0;
   // Nobody wants it any more: it ends all the same.
-  void Cancel(TransferId id);
+  virtual void Cancel(TransferId id) = 0;
   // For the bytes of a run that is going to be stored; nothing while too much is under way.
-  std::optional<Staging> TakeStaging(uint64_t bytes);
-  Result<TransferId> Store(KvRun run, Staging bytes);
+  virtual std::optional<Staging> TakeStaging(uint64_t bytes) = 0;
+  virtual Result<TransferId> Store(KvRun run, Staging bytes) = 0;
   // What was stored before survives a crash once this has ended well.
-  Result<TransferId> Sync();
+  virtual Result<TransferId> Sync() = 0;
   // These blocks are not found any more once this has ended well, also after a restart; whatever was stored before.
-  Result<TransferId> Erase(std::vector<Digest> keys);
+  virtual Result<TransferId> Erase(std::vector<Digest> keys) = 0;
   // Nothing is found any more, also after a restart. Waits for the disk; of loads under way nothing changes.
-  Status Clear();
+  virtual Status Clear() = 0;
   // What ended since the last call.
-  std::vector<Ended> Poll(Nanos now);
+  virtual std::vector<Ended> Poll(Nanos now) = 0;
   // Called from any thread whenever there is something to Poll, until it is replaced; not under way once this returns.
-  void OnEnd(std::function<void()> call);
+  virtual void OnEnd(std::function<void()> call) = 0;
   // When Poll will have something without a call.
-  std::optional<Nanos> WakeAt() const;
+  virtual std::optional<Nanos> WakeAt() const = 0;
 
   // Bytes that would be read before a load that is started now.
-  uint64_t queued_load_bytes() const { return loading_bytes_; }
-  TierRate load_rate(Nanos now) const;
-  uint64_t staging_bytes() const { return staging_.capacity_bytes(); }
+  virtual uint64_t queued_load_bytes() const = 0;
+  virtual TierRate load_rate(Nanos now) const = 0;
   // As of the last Poll.
-  const KvStoreStats& stats() const { return stats_; }
-
-  // From now on runs are read at that rate at most, all together: for measurements. Requires that none is being read.
-  void SlowReads(uint64_t bytes_per_second);
-  // Ends what is under way and makes it last. Nothing may be started after.
-  Status Close();
-
- private:
-  class ReadPace;
-  class LoadJob;
-  class ChangeJob;
-  struct Loading {
-    TransferId id;
-    uint64_t bytes = 0;
-    uint64_t queued_bytes = 0;  // before it
-  };
-
-  Result<TransferId> Submit(TransferRequest request);
-  void EraseExpired(Nanos now);
-  // After all that was begun before.
-  Result<TransferId> SubmitChange(std::function<Status(RunStore&)> change);
-  Ended End(TransferCompletion& completion, Nanos now);
-  void EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended);
-
-  std::unique_ptr<RunStore> disk_;
-  AlignedBytes staging_;  // may be empty
-  EndListener listener_;
-  std::unique_ptr<ReadPace> pace_;
-  std::unique_ptr<TransferEngine> transfers_;  // ends before what its jobs use
-  Clock& clock_;
-  const std::unique_ptr<cost::TierRates> rates_;
-  std::vector<Loading> loading_;
-  std::vector<TransferId> storing_;
-  std::vector<Ended> ended_;  // that Clear came across
-  uint64_t loading_bytes_ = 0;
-  std::optional<TransferId> expiry_;  // under way
-  KvStoreStats stats_;
+  virtual const KvStoreStats& stats() const = 0;
 };
 
 }  // namespace cachalot::tier

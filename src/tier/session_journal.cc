@@ -165,11 +165,12 @@ Status SessionJournal::Touch(const SessionKey& key, uint64_t last_used) {
   return Record(std::move(change));
 }
 
-Status SessionJournal::SetPinned(const SessionKey& key, bool pinned) {
+Status SessionJournal::SetHeld(const SessionKey& key, bool pinned, bool suspended) {
   const Entry* entry = Find(key);
   if (entry == nullptr) return NotThere(key);
-  SessionChange change = ChangeTo(key, *entry, SessionChangeKind::kPin);
+  SessionChange change = ChangeTo(key, *entry, SessionChangeKind::kHold);
   change.session.pinned = pinned;
+  change.session.suspended = suspended;
   return Record(std::move(change));
 }
 
@@ -280,6 +281,11 @@ Status SessionJournal::Snapshot(const SessionReplay& replay) {
     if (const Result<uint64_t> occupied = files_.Occupied(path); occupied.ok()) stats_.file_bytes += *occupied;
   }
   return OkStatus();
+}
+
+uint64_t SessionJournal::TokensOf(const SessionKey& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? 0 : found->second.tokens;
 }
 
 SessionJournalStats SessionJournal::stats() const {

@@ -78,7 +78,7 @@ class SessionJournal {
   // Its tokens from `from_position` on become `tokens`. kInvalid also when it has fewer than from_position.
   Status Extend(const SessionKey& key, uint64_t from_position, std::span<const TokenId> tokens, uint64_t last_used);
   Status Touch(const SessionKey& key, uint64_t last_used);
-  Status SetPinned(const SessionKey& key, bool pinned);
+  Status SetHeld(const SessionKey& key, bool pinned, bool suspended);
   // No error when it is not there.
   Status Delete(const SessionKey& key);
   Status ClearOwner(const std::string& owner);
@@ -88,6 +88,8 @@ class SessionJournal {
   Status Sync();
 
   SessionJournalStats stats() const;
+  // Of the session as it was last put or extended; 0: it is not there.
+  uint64_t TokensOf(const SessionKey& key) const;
 
  private:
   struct Entry {

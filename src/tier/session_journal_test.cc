@@ -87,7 +87,7 @@ TEST_F(Journal, EveryChangeIsReplayed) {
   ASSERT_TRUE(journal_->Extend({"a", "1"}, 2, Tokens{7, 8}, 201).ok());
   ASSERT_TRUE(journal_->Extend({"a", "1"}, 4, Tokens{9}, 202).ok());
   ASSERT_TRUE(journal_->Touch({"a", "2"}, 999).ok());
-  ASSERT_TRUE(journal_->SetPinned({"a", "2"}, true).ok());
+  ASSERT_TRUE(journal_->SetHeld({"a", "2"}, true, true).ok());
   ASSERT_TRUE(journal_->Delete({"a", "3"}).ok());
   ASSERT_TRUE(journal_->ClearOwner("b").ok());
   ASSERT_TRUE(journal_->Sync().ok());
@@ -95,7 +95,7 @@ TEST_F(Journal, EveryChangeIsReplayed) {
   extended.last_used = 202;
   StoredSession touched = Session("a", "2", {1, 2, 3});
   touched.last_used = 999;
-  touched.pinned = true;
+  touched.pinned = touched.suspended = true;
   const std::vector<StoredSession> all = {extended, touched, Session("c", "1", {9})};
   EXPECT_EQ(Reopen(), all);
   EXPECT_EQ(Reopen(), all);
@@ -118,7 +118,7 @@ TEST_F(Journal, WrongInputIsRefusedAndChangesNothing) {
   EXPECT_EQ(journal_->ClearOwner(long_name).code(), Code::kInvalid);
   EXPECT_EQ(journal_->Extend({"a", "1"}, 0, {}, 0).code(), Code::kInvalid);
   EXPECT_EQ(journal_->Touch({"a", "1"}, 0).code(), Code::kInvalid);
-  EXPECT_EQ(journal_->SetPinned({"a", "1"}, true).code(), Code::kInvalid);
+  EXPECT_EQ(journal_->SetHeld({"a", "1"}, true, false).code(), Code::kInvalid);
   EXPECT_EQ(journal_->stats().pending_bytes, 0u);
   ASSERT_TRUE(journal_->Put(Session("", std::string("\0\n/", 3) + std::string(125, 'y'), {1, 2})).ok());
   EXPECT_EQ(journal_->Extend({"", std::string("\0\n/", 3) + std::string(125, 'y')}, 3, Tokens{1}, 0).code(),

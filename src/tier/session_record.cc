@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array<uint8_t, 8> kFileMagic = {0xCA, 'C', 'H', 'S', 'E', 'S', 'S', 0x0A};
 constexpr uint32_t kVersion = 2;
+constexpr uint32_t kPinned = 1, kSuspended = 2;
 constexpr size_t kHeaderCopyBytes = kSessionFileHeaderBytes / 2;
 constexpr size_t kFixedPayloadBytes = 8 * 8 + std::tuple_size_v<Digest> + 4 * 4;
 constexpr uint64_t kPayloadBytes = kFixedPayloadBytes + 2 * kSessionNameBytes + kSessionTokens * sizeof(TokenId);
@@ -100,7 +101,7 @@ void AppendSessionRecord(const SessionChange& change, uint32_t seed, std::vector
   writer.U64(session.created);
   writer.U64(session.last_used);
   writer.U64(session.ttl_seconds);
-  writer.U32(static_cast<uint32_t>(session.pinned));
+  writer.U32((session.pinned ? kPinned : 0) | (session.suspended ? kSuspended : 0));
   writer.Bytes(session.identity);
   writer.U64(session.scope.salt.high);
   writer.U64(session.scope.salt.low);
@@ -151,7 +152,9 @@ std::optional<SessionChange> DecodeSessionRecord(const SessionRecordHead& head, 
   session.created = reader.U64();
   session.last_used = reader.U64();
   session.ttl_seconds = reader.U64();
-  session.pinned = reader.U32() != 0;
+  const uint32_t held = reader.U32();
+  session.pinned = (held & kPinned) != 0;
+  session.suspended = (held & kSuspended) != 0;
   session.identity = reader.Bytes<std::tuple_size_v<Digest>>();
   session.scope.salt.high = reader.U64();
   session.scope.salt.low = reader.U64();

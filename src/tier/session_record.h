@@ -50,7 +50,7 @@ enum class SessionChangeKind : uint8_t {
   kPut = 1,
   kExtend = 2,
   kTouch = 3,
-  kPin = 4,
+  kHold = 4,  // pinned or suspended, or no longer
   kDelete = 5,
   kClearOwner = 6,
   kClearAll = 7,
@@ -61,7 +61,7 @@ inline bool IsDeletion(SessionChangeKind kind) { return kind >= SessionChangeKin
 struct SessionChange {
   SessionChangeKind kind = SessionChangeKind::kPut;
   uint64_t sequence = 0;
-  uint64_t previous = 0;       // kExtend, kTouch, kPin: sequence of the put or extension that it builds on
+  uint64_t previous = 0;       // kExtend, kTouch, kHold: sequence of the put or extension that it builds on
   uint64_t from_position = 0;  // kExtend: what stands from here on is replaced
   StoredSession session;       // what the kind needs of it
 };

@@ -29,6 +29,11 @@ SessionChange Example() {
   return change;
 }
 
+StoredSession Suspended(StoredSession session) {
+  session.suspended = true;
+  return session;
+}
+
 SessionFileHeader ExampleHeader() {
   SessionFileHeader header{SessionFileKind::kSnapshot, 0x1122, 0x3344, 5, {}};
   for (size_t i = 0; i < header.uuid.size(); ++i) header.uuid[i] = static_cast<uint8_t>(i);
@@ -45,6 +50,18 @@ std::vector<std::byte> Encoded(const SessionChange& change) {
   std::vector<std::byte> bytes;
   AppendSessionRecord(change, kSeed, bytes);
   return bytes;
+}
+
+TEST(SessionRecord, SaysWhetherASessionIsPinnedSuspendedOrBoth) {
+  SessionChange change = Example();
+  for (const bool pinned : {false, true}) {
+    change.session.pinned = pinned;
+    for (const StoredSession& session : {change.session, Suspended(change.session)}) {
+      const auto decoded = Decoded(Encoded({.kind = SessionChangeKind::kHold, .sequence = 1, .session = session}));
+      ASSERT_TRUE(decoded);
+      EXPECT_EQ(decoded->session, session);
+    }
+  }
 }
 
 TEST(SessionRecord, DecodesToWhatWasEncoded) {

@@ -92,8 +92,9 @@ class Replayer {
   static bool Change(const SessionChange& change, ReplayedSession& replayed) {
     StoredSession& session = replayed.session;
     if (change.previous != replayed.content_sequence) return false;
-    if (change.kind == SessionChangeKind::kPin) {
+    if (change.kind == SessionChangeKind::kHold) {
       session.pinned = change.session.pinned;
+      session.suspended = change.session.suspended;
       return true;
     }
     if (change.kind == SessionChangeKind::kExtend) {

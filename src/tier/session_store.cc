@@ -29,7 +29,7 @@ Status Apply(SessionJournal& journal, const SessionChange& change) {
     case SessionChangeKind::kExtend:
       return journal.Extend(session.key, change.from_position, session.tokens, session.last_used);
     case SessionChangeKind::kTouch: return journal.Touch(session.key, session.last_used);
-    case SessionChangeKind::kPin: return journal.SetPinned(session.key, session.pinned);
+    case SessionChangeKind::kHold: return journal.SetHeld(session.key, session.pinned, session.suspended);
     default: return journal.Delete(session.key);
   }
 }
@@ -175,13 +175,18 @@ std::vector<SessionChange> SessionStore::TakeChanges(const Lookup& find) {
       AddChanges(*session, dirty, &changes);
     }
   }
+  // What makes room comes first: a batch that a crash cuts short leaves no more than was there before, or is after it.
+  std::ranges::stable_partition(changes, [this](const SessionChange& change) {
+    return change.from_position + change.session.tokens.size() <= journal_->TokensOf(change.session.key);
+  });
   return changes;
 }
 
 // To one that the journal has.
 void SessionStore::AddChanges(const StoredSession& session, const Dirty& dirty, std::vector<SessionChange>* changes) {
-  StoredSession part{.key = session.key, .last_used = session.last_used, .pinned = session.pinned};
-  if (dirty.pin) changes->push_back({.kind = SessionChangeKind::kPin, .session = part});
+  StoredSession part{
+      .key = session.key, .last_used = session.last_used, .pinned = session.pinned, .suspended = session.suspended};
+  if (dirty.held) changes->push_back({.kind = SessionChangeKind::kHold, .session = part});
   if (dirty.from_position) {
     part.tokens.assign(session.tokens.begin() + static_cast<ptrdiff_t>(*dirty.from_position), session.tokens.end());
     changes->push_back({.kind = SessionChangeKind::kExtend, .from_position = *dirty.from_position, .session = part});

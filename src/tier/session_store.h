@@ -1,9 +1,7 @@
-// SessionStore keeps the engine's sessions durable: the engine says which ones changed, and is told when that is on
-// disk.
+// SessionStore makes sessions last in a journal.
 // Threads:   belongs to the engine thread; the journal is written on the transfer engine's.
 // Ownership: owns the journal, its folder's lock and the transfers; the table of sessions is the caller's.
-// Invariant: every Sync() ends exactly once. One that ended well: all that was noted before it survives a crash, and
-//            what was deleted before it never comes back. What was not written is tried again until it is.
+// Invariant: that of DurableSessions. What was not written is tried again until it is.
 // Cost:      no call waits for the disk but Open and the destructor, which waits for what is under way. Memory for the
 //            names of what changed, and for one batch of changes.
 //
@@ -26,6 +24,7 @@
 #include "base/file_system.h"
 #include "base/ids.h"
 #include "base/status.h"
+#include "tier/durable_sessions.h"
 #include "tier/end_listener.h"
 #include "tier/session_journal.h"
 #include "tier/stored_session.h"
@@ -47,16 +46,8 @@ struct SessionStoreStats {
   Status health;                // OK, or why nothing is written for the time being
 };
 
-class SessionStore {
+class SessionStore final : public DurableSessions {
  public:
-  using SyncId = Id<struct SessionSyncTag, uint64_t>;
-  struct Ended {
-    SyncId id;
-    Status status;
-  };
-  // The session as it is now; null: there is none.
-  using Lookup = std::function<const StoredSession*(const SessionKey&)>;
-
   // With a thread of its own. Errors are those of SessionJournal::Open; kUnavailable when another process has the
   // folder.
   static Result<std::unique_ptr<SessionStore>> Open(FileSystem& files, Clock& clock,
@@ -65,29 +56,22 @@ class SessionStore {
   using MakeTransfers = std::function<Result<std::unique_ptr<TransferEngine>>(std::function<void()>)>;
   static Result<std::unique_ptr<SessionStore>> Open(FileSystem& files, Clock& clock, const SessionStoreOptions& options,
                                                     const MakeTransfers& make_transfers);
-  ~SessionStore();
+  ~SessionStore() override;
 
-  // The sessions that Open found, by key; nothing the second time.
-  std::vector<StoredSession> TakeFound() { return std::exchange(found_, {}); }
+  std::vector<StoredSession> TakeFound() override { return std::exchange(found_, {}); }
+  void NotePut(const SessionKey& key) override;
+  void NoteExtended(const SessionKey& key, uint64_t from_position) override;
+  void NoteUsed(const SessionKey& key) override { dirty_[key].used = true; }
+  void NoteHeld(const SessionKey& key) override { dirty_[key].held = true; }
+  void NoteDeleted(const SessionKey& key) override;
+  SyncId Sync() override;
+  std::vector<Ended> Poll(const Lookup& find) override;
+  void OnEnd(std::function<void()> call) override;
+  std::optional<Nanos> WakeAt() const override;
+  bool idle() const override { return !under_way_ && !busy(); }
+  Status health() const override { return stats().health; }
+
   const SessionRecovery& recovery() const { return recovery_; }
-
-  // It is new, or another one in its place, or something else about it changed.
-  void NotePut(const SessionKey& key);
-  // Its tokens from `from_position` on, which is no more than it had or has, are others, and it was used.
-  void NoteExtended(const SessionKey& key, uint64_t from_position);
-  void NoteUsed(const SessionKey& key) { dirty_[key].used = true; }
-  void NotePinned(const SessionKey& key) { dirty_[key].pin = true; }  // or no longer
-  void NoteDeleted(const SessionKey& key);
-
-  SyncId Sync();
-  // What ended since the last call. Begins to write what was noted, if nothing is being written.
-  std::vector<Ended> Poll(const Lookup& find);
-  // Called from any thread whenever there is something to Poll, until it is replaced; not under way once this returns.
-  void OnEnd(std::function<void()> call);
-  // When Poll will have something to do without a call.
-  std::optional<Nanos> WakeAt() const;
-  // All that was noted is on disk.
-  bool idle() const { return !under_way_ && !busy(); }
   // As of the last Poll.
   SessionStoreStats stats() const;
 
@@ -96,7 +80,7 @@ class SessionStore {
   // What is to be written of a session.
   struct Dirty {
     bool whole = false;
-    bool pin = false;
+    bool held = false;
     bool used = false;
     std::optional<uint64_t> from_position;  // of tokens that are others
   };

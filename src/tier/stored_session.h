@@ -31,6 +31,9 @@ struct StoredSession {
   uint64_t last_used = 0;
   uint64_t ttl_seconds = 0;  // after last_used; 0: none
   bool pinned = false;
+  bool suspended = false;  // and not used since
+  // It is not forgotten for others.
+  bool held() const { return pinned || suspended; }
   bool operator==(const StoredSession&) const = default;
 };
 

@@ -4,7 +4,10 @@ token, the files' room as promised and as told, healthy after every restart, and
     python3 tests/server/kill_test.py --cachalot build/release/cachalot [--kills 200] [--seed 1] [--model MODEL]
 
 Without --model it writes a small one with random weights, which starts and computes in milliseconds. Half of the
-requests belong to sessions; a session whose suspension was acknowledged must be listed after the next start.
+requests belong to sessions; one whose suspension was acknowledged, and that was not used since, must be listed after the
+next start. Half of the kills are of a server whose sessions have a folder of their own, and room for all; in the other
+half they lie in the folder of the disk tier, in a share that does not hold all, and no more than eight of sixteen are
+remembered: those that are not suspended go, and suspends are refused before one that was acknowledged does.
 """
 
 import argparse
@@ -74,13 +77,16 @@ class Prompts:
 
 
 class KillTest:
-    def __init__(self, options, folder, model):
-        self.options, self.folder, self.model = options, folder, model
+    def __init__(self, options, folder, model, sessions, crowded):
+        self.options, self.folder, self.model, self.crowded = options, folder, model, crowded
+        self.disk = ["--disk-path", str(folder / "kv"), "--disk-size", str(LIMIT), "--disk-min-free", "0",
+                     "--session-path", str(sessions), "--max-sessions", "8" if crowded else "100"]
         self.random = random.Random(options.seed)
         self.prompts = Prompts(options.seed)
         self.problems = []
         self.counts = collections.Counter()
-        self.suspended = set()  # acknowledged
+        self.suspended = set()  # acknowledged, and must be there
+        self.uses = collections.Counter()  # by session
         self.lock = threading.Lock()
 
     def start(self, *flags):
@@ -88,15 +94,31 @@ class KillTest:
                           ["--admin-key", "root", "--kv-memory", self.options.kv_memory, *flags])
 
     def start_with_disk(self):
-        # In the folder itself sessions would have a share of it that does not hold all of these.
-        return self.start("--disk-path", str(self.folder / "kv"), "--disk-size", str(LIMIT), "--disk-min-free", "0",
-                          "--session-path", str(self.folder / "sessions"))
+        return self.start(*self.disk)
 
     def learn(self):
         server = self.start("--no-prefix-cache")
         for index in range(len(self.prompts.texts)):
             self.prompts.answers[index] = self.prompts.ask(server, index)[0]
         server.stop()
+
+    def note_use(self, session):
+        """From now on others may take the room of the session, where there is not enough for all."""
+        with self.lock:
+            self.uses[session] += 1
+            if self.crowded:
+                self.suspended.discard(session)
+
+    def suspend(self, server, session):
+        with self.lock:
+            uses = self.uses[session]
+        status, answer = call(server, "POST", f"/v1/kv/sessions/{session}/suspend", {})
+        with self.lock:
+            self.counts[f"suspend {status}"] += 1
+            if status == 200 and (uses == self.uses[session] or not self.crowded):
+                self.suspended.add(session)
+            if status == 503 and answer["error"]["code"] == "overloaded" and not self.crowded:
+                self.problems.append(f"suspend: {answer}")
 
     def load(self, server, seed):
         """Asks until the server is gone."""
@@ -105,6 +127,8 @@ class KillTest:
             while True:
                 index = generator.randrange(len(self.prompts.texts))
                 session = f"s{index // 3}" if generator.random() < 0.5 else None
+                if session:
+                    self.note_use(session)
                 answer = self.prompts.ask(server, index, session)
                 with self.lock:
                     self.counts["answers"] += 1
@@ -114,12 +138,8 @@ class KillTest:
                     self.counts["cached tokens"] += answer[1]
                     if answer[0] != self.prompts.answers[index]:
                         self.problems.append(f"prompt {index}: {answer[0]}, alone {self.prompts.answers[index]}")
-                if session and generator.random() < 0.3:
-                    status, _ = call(server, "POST", f"/v1/kv/sessions/{session}/suspend", {})
-                    with self.lock:
-                        self.counts[f"suspend {status}"] += 1
-                        if status == 200:
-                            self.suspended.add(session)
+                if session and generator.random() < 0.5:
+                    self.suspend(server, session)
         except Gone:
             pass
         except AssertionError as error:
@@ -157,8 +177,7 @@ class KillTest:
     def one_kill(self, number):
         if self.random.random() < 0.1:  # while it starts
             process = subprocess.Popen(
-                [self.options.cachalot, "serve", self.model, "--port", "0", "--disk-path", str(self.folder / "kv"),
-                 "--disk-size", str(LIMIT), "--disk-min-free", "0", "--session-path", str(self.folder / "sessions")],
+                [self.options.cachalot, "serve", self.model, "--port", "0", *self.disk],
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(self.random.random() * 0.2)
             process.kill()
@@ -169,8 +188,10 @@ class KillTest:
         for client in clients:
             client.start()
         time.sleep(self.random.random() ** 2 * 2)
-        if (loaded := self.loaded(server)) is not None:
-            self.counts["loaded tokens"] += loaded
+        try:
+            self.counts["loaded tokens"] += call(server, "GET", "/v1/kv")[1]["disk"]["loaded_tokens"]
+        except Gone:
+            pass
         server.process.kill()
         server.process.wait()
         server.process.stdout.close()
@@ -178,21 +199,16 @@ class KillTest:
             client.join()
         self.expect(self.occupied()[0] <= LIMIT, f"{self.occupied()[0]} bytes occupied after a kill")
 
-    def loaded(self, server):
-        try:
-            return call(server, "GET", "/v1/kv")[1]["disk"]["loaded_tokens"]
-        except Gone:
-            return None
-
-    def run(self):
+    def run(self, kills):
         self.learn()
-        for number in range(self.options.kills):
+        for number in range(kills):
             self.one_kill(number)
             if self.problems:
                 print(f"after {number + 1} kills:", *self.problems[:10], sep="\n  ")
                 return False
-        print(f"{self.options.kills} kills:", ", ".join(f"{count} {what}" for what, count in self.counts.items()))
+        print(f"{kills} kills:", ", ".join(f"{count} {what}" for what, count in self.counts.items()))
         self.expect(self.counts["loaded tokens"] > 0, "nothing ever came from disk: the test proves nothing")
+        self.expect(self.counts["suspend 503"] > 0 or not self.crowded, "no suspend was refused: there was room for all")
         print(*self.problems, sep="\n")
         return not self.problems
 
@@ -212,7 +228,12 @@ def main():
             model = str(folder / "tiny.gguf")
             subprocess.run([sys.executable, str(ROOT / "tools/random_gguf.py"), *SHAPE, model], check=True,
                            stdout=subprocess.DEVNULL)
-        sys.exit(not KillTest(options, folder, model).run())
+        passed = True
+        for name, sessions in (("roomy", "sessions"), ("crowded", "kv/sessions")):
+            (folder / name).mkdir()
+            test = KillTest(options, folder / name, model, folder / name / sessions, name == "crowded")
+            passed = test.run(options.kills // 2) and passed
+        sys.exit(not passed)
 
 
 if __name__ == "__main__":

@@ -81,14 +81,14 @@ class Record(ServerTestCase):
     def traffic(self, count=120):
         with concurrent.futures.ThreadPoolExecutor(18) as pool:
             kinds = list(pool.map(self.ask, range(count)))
-        for verb in ["suspend", "fork"]:
+        for verb in ["suspend", "fork", "resume"]:
             self.request("POST", f"/v1/kv/sessions/talk%200/{verb}", dict(id="other"))
         self.request("GET", "/v1/kv", headers={"Authorization": "Bearer root"})
         return kinds
 
-    def replayed(self, *flags, rounds=1):
+    def replayed(self, *flags, rounds=1, name=""):
         """A server's logs under rounds of the same traffic, after a replay that made the same decisions."""
-        inputs, decisions, again = (self.folder / name for name in ["inputs", "decisions", "again"])
+        inputs, decisions, again = (self.folder / (kind + name) for kind in ["inputs", "decisions", "again"])
         self.start("--input-log", str(inputs), "--decision-log", str(decisions), *flags)
         for _ in range(rounds):
             self.traffic()
@@ -104,6 +104,15 @@ class Record(ServerTestCase):
             "--device", "simlink", "--host-memory", "256MiB", "--kv-memory", "24MiB", "--admission", "expected",
             rounds=3)
         self.assertTrue("resume " in decisions.read_text())
+
+    def test_a_replay_with_a_disk_that_another_server_has_filled_makes_the_same_decisions(self):
+        disk = ["--kv-memory", "24MiB", "--disk-path", str(self.folder / "kv"), "--disk-size", "192MiB"]
+        link = ["--device", "simlink", "--host-memory", "64MiB", "--admission", "expected"]
+        for name, flags in [("first", disk), ("second", disk + link)]:
+            _, decisions = self.replayed(*flags, rounds=2, name=name)
+            made = decisions.read_text()
+            self.assertGreater(made.count("resume "), 5, name)
+        self.assertLess(made.index("resume "), made.index("finish "), "what another server had written was not found")
 
     def test_a_replay_of_what_entered_makes_the_same_decisions(self):
         inputs, decisions = self.replayed()
@@ -130,7 +139,7 @@ class Record(ServerTestCase):
 
     def test_what_is_not_logged_is_refused(self):
         inputs = self.folder / "inputs"
-        for flags in [["--verify-hits", "0.5"], ["--disk-path", str(self.folder / "kv")]]:
+        for flags in [["--verify-hits", "0.5"], ["--session-files", str(self.folder / "kv")]]:
             served = self.run_cachalot("serve", "--port", "0", "--input-log", str(inputs), *flags)
             self.assertEqual(served.returncode, 2, served.stderr)
             self.assertIn(flags[0], served.stderr)

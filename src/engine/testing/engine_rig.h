@@ -17,12 +17,16 @@
 
 #include "base/random.h"
 #include "engine/engine.h"
+#include "engine/input_log.h"
 #include "exec/device_memory.h"
 #include "exec/sampler.h"
 #include "exec/testing/fake_executor.h"
 #include "exec/testing/faulty_memory.h"
 #include "kv/eviction.h"
 #include "kv/kv_snapshot.h"
+#include "tier/durable_sessions.h"
+#include "tier/host_tier.h"
+#include "tier/kv_store.h"
 
 namespace cachalot::engine {
 
@@ -32,7 +36,7 @@ class Rig {
  public:
   explicit Rig(EngineOptions options = {}, exec::FakeOptions model = {}, uint32_t slots = 256,
                Device device = Device::kCpu, std::unique_ptr<kv::EvictionPolicy> policy = nullptr,
-               const ModelFacts& facts = {}, ManualClock* clock = nullptr,
+               ModelFacts facts = {}, ManualClock* clock = nullptr,
                const exec::LinkSpec& link = {.bytes_per_second = 1e6})
       : clock_(clock == nullptr ? own_clock_ : *clock) {
     const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(model).slot_bytes;
@@ -40,12 +44,16 @@ class Rig {
                                          : exec::MakeSimLinkMemory(slot_bytes, slots, link, clock_);
     memory_ = std::make_unique<exec::FaultyMemory>(std::move(memory).value());
     executor_ = std::make_unique<exec::FakeExecutor>(model, *memory_, &clock_);
+    if (options.input_log != nullptr) Log(options, &facts);
+    exec::DeviceMemory& seen = logged_memory_ == nullptr ? *memory_ : *logged_memory_;
     engine_ = policy == nullptr
-                  ? std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts)
-                  : std::make_unique<Engine>(options, *executor_, *memory_, sampler_, facts, std::move(policy));
+                  ? std::make_unique<Engine>(options, *executor_, seen, sampler_, facts)
+                  : std::make_unique<Engine>(options, *executor_, seen, sampler_, facts, std::move(policy));
   }
 
   StepOutput Step(StepInput input = {}) {
+    static_cast<void>(engine_->awaits_transfers());  // as the loop asks between steps
+    static_cast<void>(engine_->next_due());
     clock_.Advance(Nanos(1000));
     input.now = clock_.Now();
     input.unix_seconds = static_cast<uint64_t>(clock_.UnixSeconds());
@@ -100,9 +108,31 @@ class Rig {
   std::map<SessionCommandId, SessionAnswer> session_answers;
 
  private:
+  // The engine is to see what the log hears.
+  void Log(const EngineOptions& options, ModelFacts* facts) {
+    InputLog& log = *options.input_log;
+    InputFacts logged = FactsOf(options, *facts, *executor_, *memory_);
+    if (facts->host != nullptr) {
+      logged.host = HostFacts{facts->host->ledger().limit_bytes, std::string(tier::CellEvictionNames().front())};
+    }
+    log.Begin(logged);
+    logged_memory_ = MakeLoggedMemory(*memory_, log);
+    if (facts->store != nullptr) {
+      logged_store_ = MakeLoggedStore(*facts->store, log);
+      facts->store = logged_store_.get();
+    }
+    if (facts->session_store != nullptr) {
+      logged_sessions_ = MakeLoggedSessions(*facts->session_store, log);
+      facts->session_store = logged_sessions_.get();
+    }
+  }
+
   ManualClock own_clock_;
   ManualClock& clock_;
   std::unique_ptr<exec::FaultyMemory> memory_;
+  std::unique_ptr<exec::DeviceMemory> logged_memory_;  // these only with an input log
+  std::unique_ptr<tier::KvStore> logged_store_;
+  std::unique_ptr<tier::DurableSessions> logged_sessions_;
   std::unique_ptr<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
   std::unique_ptr<Engine> engine_;

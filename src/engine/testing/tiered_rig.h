@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/testing/fault_file_system.h"
+#include "engine/testing/engine_logs.h"
 #include "engine/testing/engine_rig.h"
 #include "tier/aligned_bytes.h"
+#include "tier/disk_store.h"
 #include "tier/host_tier.h"
-#include "tier/kv_store.h"
 #include "tier/session_archive.h"
 #include "tier/session_store.h"
 #include "tier/testing/fake_transfer_engine.h"
@@ -31,11 +32,14 @@ class TieredRig {
     exec::LinkSpec link{.bytes_per_second = 1e6};
     uint64_t disk_bytes = 16 << 20;  // 0: none
     uint64_t host_bytes = 0;         // 0: none
+    uint64_t staging_bytes = 1 << 20;
     uint32_t packed_element_bytes = 0;
     bool session_store = false;
+    bool logged = false;
     tier::FakeTransferFaults faults;
-    uint32_t reads = 2;              // at once
-    std::optional<StepCurve> curve;  // what steps are thought to take
+    uint32_t reads = 2;                 // at once
+    std::optional<StepCurve> curve;     // what steps are thought to take
+    std::optional<TierRate> host_rate;  // and what comes up from host memory
     Digest identity{1};
   };
 
@@ -46,11 +50,13 @@ class TieredRig {
   }
 
   Rig& rig() { return *rig_; }
-  tier::KvStore& store() { return *store_; }
+  tier::DiskStore& store() { return *store_; }
   tier::HostTier& host() { return *host_; }
   tier::SessionStore& session_store() { return *session_store_; }
   FaultFileSystem& files() { return *files_; }
   ManualClock& clock() { return clock_; }
+  // Of each process so far, where they are kept.
+  const std::vector<std::unique_ptr<EngineLogs>>& logs() const { return logs_; }
   std::vector<std::string> Segments() const {  // paths
     std::vector<std::string> paths;
     for (const std::string& name : files_->List(kFolder).value()) {
@@ -79,6 +85,7 @@ class TieredRig {
   // What runs is gone, and whatever a crash takes.
   void Crash(Unsynced unsynced, uint64_t seed = 0) {
     rig_.reset();
+    if (options_.logged) logs_.back()->End();
     host_.reset();
     store_.reset();
     session_store_.reset();
@@ -88,6 +95,8 @@ class TieredRig {
   }
   // The next process has another model, whose layout is the same.
   void ChangeModel(const Digest& identity) { options_.identity = identity; }
+  // The next process remembers so many.
+  void Limit(const SessionOptions& sessions) { options_.engine.sessions = sessions; }
   // In every segment file.
   void FlipBits(uint64_t bit) {
     for (const std::string& path : Segments()) files_->FlipBit(path, bit % (8 * files_->Contents(path).size()));
@@ -107,9 +116,12 @@ class TieredRig {
       ASSERT_TRUE(made.ok()) << made.status().message();
       host_ = std::move(made).value();
     }
-    rig_ = std::make_unique<Rig>(options_.engine, options_.model, options_.slots, options_.device, nullptr,
+    EngineOptions engine = options_.engine;
+    if (options_.logged) logs_.emplace_back(std::make_unique<EngineLogs>())->Attach(&engine);
+    rig_ = std::make_unique<Rig>(engine, options_.model, options_.slots, options_.device, nullptr,
                                  ModelFacts{.identity = options_.identity,
                                             .step_curve = options_.curve,
+                                            .host_rate = options_.host_rate,
                                             .store = store_.get(),
                                             .host = host_.get(),
                                             .session_store = session_store_.get(),
@@ -151,23 +163,24 @@ class TieredRig {
     disk.packed_element_bytes = options_.packed_element_bytes;
     disk.lock = false;
     disk.entropy = [this] { return entropy_(); };
-    const std::span<std::byte> staging = staging_.Resize(1 << 20);
+    const std::span<std::byte> staging = staging_.Resize(options_.staging_bytes);
     auto opened = tier::DiskTier::Open(*files_, clock_, disk);
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     const tier::TransferOptions transfers{
         .limits = {.in_flight_bytes = {1 << 20, 1 << 20}, .running_jobs = {options_.reads, 1}}, .threads = 3};
-    store_ = std::make_unique<tier::KvStore>(
+    store_ = std::make_unique<tier::DiskStore>(
         std::move(*opened), std::make_unique<tier::FakeTransferEngine>(staging, transfers, options_.faults, clock_),
         clock_);
     ++options_.faults.seed;
   }
 
   Options options_;
+  std::vector<std::unique_ptr<EngineLogs>> logs_;
   ManualClock clock_{1'000'000};
   SplitMix64 entropy_{7};
   tier::AlignedBytes staging_, host_memory_;
   std::unique_ptr<FaultFileSystem> files_ = std::make_unique<FaultFileSystem>();
-  std::unique_ptr<tier::KvStore> store_;
+  std::unique_ptr<tier::DiskStore> store_;
   std::unique_ptr<tier::HostTier> host_;
   std::unique_ptr<tier::SessionStore> session_store_;
   std::unique_ptr<tier::SessionArchive> archive_;

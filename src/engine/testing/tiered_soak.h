@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,6 +23,11 @@ namespace cachalot::engine {
 struct TieredSoakRun {
   uint64_t seed = 0;
   uint64_t steps = 1000;
+  uint32_t slots = 160;
+  uint64_t host_bytes = 0;
+  uint64_t staging_bytes = 1 << 20;
+  bool session_store = false;
+  std::function<void(const EngineLogs& logs)> on_logs = {};  // of each process that ended; nothing: none are kept
 };
 
 struct TieredSoakReport {
@@ -35,19 +41,21 @@ struct TieredSoakReport {
 class TieredSoak {
  public:
   explicit TieredSoak(const TieredSoakRun& run)
-      : run_(run), random_(run.seed), prompts_(random_(), 300), tiered_(OptionsOf(run.seed)) {}
+      : run_(run), random_(run.seed), prompts_(random_(), 300), tiered_(OptionsOf(run)) {}
 
   TieredSoakReport Go() {
     for (uint64_t step = 0; step < run_.steps && !testing::Test::HasFailure(); ++step) Step();
     Heal();
     rig().RunToEnd();
     CompareAll();
+    tiered_.clock().Advance(std::chrono::seconds(2));  // what could not be written is tried again
     rig().WriteAll();
     const EngineStats stats = rig().Step().stats;
     EXPECT_EQ(stats.in_use_slots(), 0u);
     EXPECT_EQ(stats.promised_slots, 0u);
     EXPECT_EQ(tiered_.store().stats().transfers, 0u);
     CountLoads();
+    if (run_.on_logs) Crash();
     return report_;
   }
 
@@ -55,14 +63,19 @@ class TieredSoak {
   static constexpr uint64_t kDiskBytes = 3 << 20;
   static constexpr uint32_t kSessions = 6;
 
-  static TieredRig::Options OptionsOf(uint64_t seed) {
+  static TieredRig::Options OptionsOf(const TieredSoakRun& run) {
+    const uint64_t seed = run.seed;
     TieredRig::Options options;
     options.engine = {.max_queue = 50, .max_sequences = 6, .step_rows = 64, .prefill_chunk = 64};
     options.model.block_tokens = 16;
     if (seed % 2 == 1) options.model.windows = {0, 24, 24, 40};
-    options.slots = 160;
+    options.slots = run.slots;
     options.device = seed % 4 < 2 ? Device::kCpu : Device::kSimLink;
     options.disk_bytes = kDiskBytes;
+    options.host_bytes = run.host_bytes;
+    options.staging_bytes = run.staging_bytes;
+    options.session_store = run.session_store;
+    options.logged = run.on_logs != nullptr;
     options.packed_element_bytes = seed % 3 == 0 ? 2 : 0;
     options.faults.seed = seed;
     if (seed % 5 != 0) options.faults.fail_share = 0.05;
@@ -128,8 +141,13 @@ class TieredSoak {
     CountLoads();
     ++report_.operations;
     ++report_.crashes;
+    Crash();
+  }
+
+  void Crash() {
     constexpr std::array kKinds = {Unsynced::kLost, Unsynced::kKept, Unsynced::kMixed};
     tiered_.Crash(kKinds[Below(kKinds.size())], random_());
+    if (run_.on_logs) run_.on_logs(*tiered_.logs().at(tiered_.logs().size() - 2));
   }
 
   GenerateRequest AnyRequest() {

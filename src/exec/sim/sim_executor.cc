@@ -15,6 +15,8 @@
 namespace cachalot::exec {
 namespace {
 
+constexpr double kLongestStepSeconds = 1e6;
+
 std::vector<uint32_t> WindowsOf(const KvShape& shape) {
   std::vector<uint32_t> windows;
   for (const LayerKvShape& layer : shape.layers) windows.push_back(layer.window);
@@ -71,7 +73,8 @@ Result<Logits> SimExecutor::Run(const Batch& batch) {
       logits_[raised_.back()] = 1;
     }
   }
-  Spend(batch, Nanos(std::llround(std::max(cost_->Predict(work), reading_->Predict(read)) * 1e9)));
+  const double seconds = std::max(cost_->Predict(work), reading_->Predict(read));
+  Spend(batch, Nanos(std::llround(std::min(seconds, kLongestStepSeconds) * 1e9)));
   return Logits{logits_.data(), static_cast<uint32_t>(work.logit_rows), options_.vocabulary};
 }
 

@@ -95,6 +95,9 @@ class RecordFormat final : public TraceFormat {
     CACHALOT_ASSIGN_OR_RETURN(request.output_tokens, TokenMember(line, "output_length", options_.limits));
     CACHALOT_ASSIGN_OR_RETURN(request.session, OptionalId(line, "session"));
     CACHALOT_ASSIGN_OR_RETURN(request.tenant, OptionalId(line, "tenant"));
+    if (const Json* most = line.Find("max_tokens"); most != nullptr) {
+      CACHALOT_ASSIGN_OR_RETURN(request.asked_tokens, TokenCount(*most, "max_tokens", options_.limits));
+    }
     CACHALOT_ASSIGN_OR_RETURN(const Json* tags, Member(line, "tags"));
     CACHALOT_ASSIGN_OR_RETURN(std::vector<uint32_t> words, Tags(*tags, "tags"));
     CACHALOT_ASSIGN_OR_RETURN(const std::vector<uint32_t> answer, AnswerTags(line));

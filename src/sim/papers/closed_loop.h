@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/histogram.h"
+#include "base/duration_histogram.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "engine/engine.h"
@@ -43,7 +43,7 @@ struct ClosedLoopOptions {
 };
 
 struct ClosedLoopReport {
-  Histogram ttft, itl;
+  DurationHistogram ttft, itl;
   uint64_t output_tokens = 0;
   Nanos duration{0};
   engine::EngineStats last;

@@ -29,6 +29,7 @@ StoredSession RandomSession(const SessionKey& key, SplitMix64& random) {
   session.last_used = random();
   session.ttl_seconds = random.Below(100);
   session.pinned = random.Below(2) == 0;
+  session.suspended = random.Below(2) == 0;
   return session;
 }
 
@@ -51,8 +52,9 @@ void ChangeOne(SessionJournal& journal, SessionTable& table, SplitMix64& random)
     found->second.last_used = random();
     ASSERT_TRUE(journal.Touch(key, found->second.last_used).ok());
   } else if (choice == 8) {
-    found->second.pinned = !found->second.pinned;
-    ASSERT_TRUE(journal.SetPinned(key, found->second.pinned).ok());
+    found->second.pinned = random.Below(2) == 0;
+    found->second.suspended = random.Below(2) == 0;
+    ASSERT_TRUE(journal.SetHeld(key, found->second.pinned, found->second.suspended).ok());
   } else {
     table.erase(found);
     ASSERT_TRUE(journal.Delete(key).ok());

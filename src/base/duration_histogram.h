@@ -1,4 +1,4 @@
-// Histogram keeps a distribution of durations in bounded memory.
+// DurationHistogram keeps a distribution of durations in bounded memory.
 // Threads:   one thread.
 // Ownership: owns its counters.
 // Invariant: a quantile is within 0.8 % of a value that was added, and within [min, max]; counters never shrink.
@@ -12,9 +12,9 @@
 
 namespace cachalot {
 
-class Histogram {
+class DurationHistogram {
  public:
-  Histogram();
+  DurationHistogram();
 
   // Negative durations count as zero.
   void Add(Nanos value);

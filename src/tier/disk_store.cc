@@ -1,4 +1,4 @@
-#include "tier/kv_store.h"
+#include "tier/disk_store.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,7 +17,7 @@ constexpr Nanos kPatience = std::chrono::seconds(10);  // with a Clear
 }  // namespace
 
 // Lets whoever reads wait until that many bytes are due, all readers together.
-class KvStore::ReadPace {
+class DiskStore::ReadPace {
  public:
   // 0: at once.
   ReadPace(Clock& clock, uint64_t bytes_per_second) : clock_(clock), bytes_per_second_(bytes_per_second) {}
@@ -44,7 +44,7 @@ class KvStore::ReadPace {
 };
 
 // Reads all of a run, or says why not. Several run at once.
-class KvStore::LoadJob final : public TransferJob {
+class DiskStore::LoadJob final : public TransferJob {
  public:
   LoadJob(RunStore& disk, ReadPace& pace, KvRun run, uint64_t bytes)
       : disk_(disk), pace_(pace), run_(std::move(run)), bytes_(bytes) {}
@@ -67,7 +67,7 @@ class KvStore::LoadJob final : public TransferJob {
 };
 
 // Changes the disk tier, and brings along how that stood afterwards. Only one runs at a time.
-class KvStore::ChangeJob final : public TransferJob {
+class DiskStore::ChangeJob final : public TransferJob {
  public:
   using Change = std::function<Status(RunStore&, std::span<const std::byte>)>;
   ChangeJob(RunStore& disk, Change change) : disk_(disk), change_(std::move(change)) {}
@@ -92,8 +92,8 @@ class KvStore::ChangeJob final : public TransferJob {
   Status health_;
 };
 
-KvStore::KvStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
-                 const TierRateTable& measured)
+DiskStore::DiskStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine> transfers, Clock& clock,
+                     const TierRateTable& measured)
     : disk_(std::move(disk)),
       pace_(std::make_unique<ReadPace>(clock, 0)),
       transfers_(std::move(transfers)),
@@ -103,26 +103,20 @@ KvStore::KvStore(std::unique_ptr<RunStore> disk, std::unique_ptr<TransferEngine>
   stats_.health = disk_->health();
 }
 
-KvStore::~KvStore() = default;
+DiskStore::~DiskStore() = default;
 
-std::vector<uint32_t> KvStore::Match(const Digest& identity, std::span<const Digest> keys) const {
-  std::vector<uint32_t> groups;
-  for (const DiskBlock& block : disk_->Match(identity, keys)) groups.push_back(block.groups);
-  return groups;
-}
-
-uint32_t KvStore::GroupsOf(const Digest& identity, const Digest& key) const {
+uint32_t DiskStore::GroupsOf(const Digest& identity, const Digest& key) const {
   const std::optional<DiskBlock> found = disk_->Find(identity, key);
   return found ? found->groups : 0;
 }
 
-Result<TransferId> KvStore::Submit(TransferRequest request) {
+Result<TransferId> DiskStore::Submit(TransferRequest request) {
   Result<TransferId> id = transfers_->Submit(std::move(request));
   if (id.ok()) ++stats_.transfers;
   return id;
 }
 
-Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
+Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
   TransferRequest request{.priority = TransferPriority::kPromotion,
                           .link = TierId::kDisk,
                           .direction = Direction::kUp,
@@ -136,18 +130,18 @@ Result<TransferId> KvStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
   return id;
 }
 
-TierRate KvStore::load_rate(Nanos now) const { return rates_->Rate(TierId::kDisk, Direction::kUp, now); }
-void KvStore::Cancel(TransferId id) { transfers_->Cancel(id); }
-std::optional<Staging> KvStore::TakeStaging(uint64_t bytes) { return transfers_->TakeStaging(bytes); }
-Nanos KvStore::DeadlineOf(const Digest& key) const { return disk_->DeadlineOf(key); }
+TierRate DiskStore::load_rate(Nanos now) const { return rates_->Rate(TierId::kDisk, Direction::kUp, now); }
+void DiskStore::Cancel(TransferId id) { transfers_->Cancel(id); }
+std::optional<Staging> DiskStore::TakeStaging(uint64_t bytes) { return transfers_->TakeStaging(bytes); }
+Nanos DiskStore::DeadlineOf(const Digest& key) const { return disk_->DeadlineOf(key); }
 
-std::optional<Nanos> KvStore::WakeAt() const {
+std::optional<Nanos> DiskStore::WakeAt() const {
   const std::optional<Nanos> transfer = transfers_->WakeAt(), expiry = expiry_ ? std::nullopt : disk_->NextExpiry();
   if (!transfer || !expiry) return transfer ? transfer : expiry;
   return std::min(*transfer, *expiry);
 }
 
-Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
+Result<TransferId> DiskStore::Store(KvRun run, Staging bytes) {
   const uint64_t size = bytes.bytes().size();
   TransferRequest request{.priority = TransferPriority::kWriteBack,
                           .link = TierId::kDisk,
@@ -162,7 +156,7 @@ Result<TransferId> KvStore::Store(KvRun run, Staging bytes) {
   return id;
 }
 
-Result<TransferId> KvStore::SubmitChange(std::function<Status(RunStore&)> change) {
+Result<TransferId> DiskStore::SubmitChange(std::function<Status(RunStore&)> change) {
   return Submit({.priority = TransferPriority::kWriteBack,
                  .link = TierId::kDisk,
                  .direction = Direction::kDown,
@@ -170,15 +164,15 @@ Result<TransferId> KvStore::SubmitChange(std::function<Status(RunStore&)> change
                      *disk_, [change = std::move(change)](RunStore& disk, auto) { return change(disk); })});
 }
 
-Result<TransferId> KvStore::Sync() {
+Result<TransferId> DiskStore::Sync() {
   return SubmitChange([](RunStore& disk) { return disk.Flush(); });
 }
 
-Result<TransferId> KvStore::Erase(std::vector<Digest> keys) {
+Result<TransferId> DiskStore::Erase(std::vector<Digest> keys) {
   return SubmitChange([keys = std::move(keys)](RunStore& disk) { return disk.Erase(keys); });
 }
 
-std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
+std::vector<DiskStore::Ended> DiskStore::Poll(Nanos now) {
   std::vector<Ended> all = std::exchange(ended_, {});
   for (TransferCompletion& completion : transfers_->Poll()) all.push_back(End(completion, now));
   EraseExpired(now);
@@ -186,14 +180,14 @@ std::vector<KvStore::Ended> KvStore::Poll(Nanos now) {
 }
 
 // In the background; until then nobody finds it either.
-void KvStore::EraseExpired(Nanos now) {
+void DiskStore::EraseExpired(Nanos now) {
   const std::optional<Nanos> due = disk_->NextExpiry();
   if (expiry_ || !due || *due > now) return;
   const Result<TransferId> id = SubmitChange([](RunStore& disk) { return disk.EraseExpired(); });
   if (id.ok()) expiry_ = *id;
 }
 
-KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
+DiskStore::Ended DiskStore::End(TransferCompletion& completion, Nanos now) {
   --stats_.transfers;
   if (expiry_ == completion.id) expiry_.reset();
   if (const auto* change = dynamic_cast<ChangeJob*>(completion.job.get())) change->Tell(&stats_);
@@ -215,7 +209,7 @@ KvStore::Ended KvStore::End(TransferCompletion& completion, Nanos now) {
 }
 
 // What waits to be written must not come after; what is being written goes before, since one goes down at a time.
-Status KvStore::Clear() {
+Status DiskStore::Clear() {
   for (const TransferId id : std::vector(storing_)) transfers_->Cancel(id);
   TransferRequest request{
       .link = TierId::kDisk,
@@ -237,7 +231,7 @@ Status KvStore::Clear() {
   }
 }
 
-void KvStore::EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended) {
+void DiskStore::EndLoad(const Loading& loading, TransferCompletion& completion, Nanos now, Ended* ended) {
   loading_bytes_ -= loading.bytes;
   const double seconds = ToSeconds(completion.waited + completion.ran);
   const cost::CompletedTransfer moved{loading.bytes, loading.queued_bytes, seconds};
@@ -251,7 +245,7 @@ void KvStore::EndLoad(const Loading& loading, TransferCompletion& completion, Na
   rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
 }
 
-Status KvStore::Close() {
+Status DiskStore::Close() {
   while (stats_.transfers > 0) {
     Poll(clock_.Now());
     if (stats_.transfers > 0) clock_.SleepUntil(clock_.Now() + std::chrono::milliseconds(1));
@@ -259,8 +253,8 @@ Status KvStore::Close() {
   return disk_->Seal();
 }
 
-Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, DiskTierOptions options,
-                                               uint64_t block_bytes, const TierRateTable& measured) {
+Result<std::unique_ptr<DiskStore>> DiskStore::Open(FileSystem& files, Clock& clock, DiskTierOptions options,
+                                                   uint64_t block_bytes, const TierRateTable& measured) {
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<DiskTier> disk, DiskTier::Open(files, clock, std::move(options)));
   const auto make = [&clock](std::span<std::byte> staging, const TransferOptions& transfers) {
     return MakeTransferEngine(staging, transfers, clock);
@@ -268,9 +262,9 @@ Result<std::unique_ptr<KvStore>> KvStore::Open(FileSystem& files, Clock& clock, 
   return Over(std::move(disk), clock, block_bytes, make, measured);
 }
 
-Result<std::unique_ptr<KvStore>> KvStore::Over(std::unique_ptr<RunStore> disk, Clock& clock, uint64_t block_bytes,
-                                               const TransferMaker& make, const TierRateTable& measured) {
-  auto store = std::make_unique<KvStore>(std::move(disk), nullptr, clock, measured);
+Result<std::unique_ptr<DiskStore>> DiskStore::Over(std::unique_ptr<RunStore> disk, Clock& clock, uint64_t block_bytes,
+                                                   const TransferMaker& make, const TierRateTable& measured) {
+  auto store = std::make_unique<DiskStore>(std::move(disk), nullptr, clock, measured);
   const uint64_t staging_bytes = std::max(kLeastStaging, kStagedBlocks * (block_bytes + kDiskPage));
   CACHALOT_ASSIGN_OR_RETURN(
       store->transfers_,
@@ -281,8 +275,8 @@ Result<std::unique_ptr<KvStore>> KvStore::Over(std::unique_ptr<RunStore> disk, C
   return store;
 }
 
-void KvStore::SlowReads(uint64_t bytes_per_second) { pace_ = std::make_unique<ReadPace>(clock_, bytes_per_second); }
+void DiskStore::SlowReads(uint64_t bytes_per_second) { pace_ = std::make_unique<ReadPace>(clock_, bytes_per_second); }
 
-void KvStore::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
+void DiskStore::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 
 }  // namespace cachalot::tier

@@ -1,4 +1,4 @@
-#include "base/histogram.h"
+#include "base/duration_histogram.h"
 
 #include <algorithm>
 #include <bit>
@@ -27,9 +27,9 @@ uint64_t TopOf(size_t bucket) {
 
 }  // namespace
 
-Histogram::Histogram() : counts_(kBuckets) {}
+DurationHistogram::DurationHistogram() : counts_(kBuckets) {}
 
-void Histogram::Add(Nanos value) {
+void DurationHistogram::Add(Nanos value) {
   value = std::max(value, Nanos(0));
   ++counts_[BucketOf(static_cast<uint64_t>(value.count()))];
   min_ = count_ == 0 ? value : std::min(min_, value);
@@ -38,9 +38,9 @@ void Histogram::Add(Nanos value) {
   sum_seconds_ += ToSeconds(value);
 }
 
-double Histogram::MeanSeconds() const { return count_ == 0 ? 0 : sum_seconds_ / static_cast<double>(count_); }
+double DurationHistogram::MeanSeconds() const { return count_ == 0 ? 0 : sum_seconds_ / static_cast<double>(count_); }
 
-Nanos Histogram::Quantile(double share) const {
+Nanos DurationHistogram::Quantile(double share) const {
   if (count_ == 0) return Nanos(0);
   const double wanted = std::ceil(std::clamp(share, 0.0, 1.0) * static_cast<double>(count_));
   const uint64_t rank = std::max(uint64_t{1}, static_cast<uint64_t>(wanted));

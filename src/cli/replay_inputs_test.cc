@@ -1,0 +1,55 @@
+// Replay of engines over a disk that is slow, fails, and is not empty when they begin.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "engine/input_log.h"
+#include "engine/testing/tiered_soak.h"
+#include "sim/input_replay.h"
+#include "tier/stored_session.h"
+
+namespace cachalot::cli {
+namespace {
+
+std::string DecisionsAgain(const std::string& inputs, const std::optional<std::string>& eviction) {
+  Result<engine::LoggedInputs> log = engine::ParseInputLog(inputs);
+  EXPECT_TRUE(log.ok() && log->damage.ok());
+  std::string decisions;
+  const auto report =
+      sim::ReplayInputs(std::move(log).value(), eviction, [&](const std::string& lines) { decisions += lines; });
+  EXPECT_TRUE(report.ok()) << report.status().message();
+  return decisions;
+}
+
+TEST(InputReplayOfTiers, WhateverTheDiskDidTheDecisionsAreMadeAgain) {
+  SetLogLevel(LogLevel::kOff);
+  uint64_t compared = 0, others = 0, loaded = 0, failed = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    const auto compare = [&](const engine::EngineLogs& logs) {
+      ASSERT_TRUE(DecisionsAgain(logs.inputs(), {}) == logs.decisions()) << "seed " << seed;
+      others += DecisionsAgain(logs.inputs(), "length") != logs.decisions();
+      ++compared;
+    };
+    const engine::TieredSoakReport report =
+        engine::RunTieredSoak({.seed = seed,
+                               .steps = 400,
+                               .slots = 80,
+                               .host_bytes = seed % 3 == 0 ? 0 : uint64_t{1} << 20,
+                               .staging_bytes = uint64_t{1} << (seed % 2 == 0 ? 20 : 13),
+                               .session_store = seed % 4 != 1,
+                               .on_logs = compare});
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+    loaded += report.loaded_tokens;
+    failed += report.failed_loads;
+  }
+  EXPECT_GT(compared, 20u);
+  EXPECT_GT(loaded, 300u);
+  EXPECT_GT(failed, 0u);
+  EXPECT_GT(others, compared / 2);
+}
+
+}  // namespace
+}  // namespace cachalot::cli
