@@ -93,8 +93,10 @@ class DiskFile final : public File {
   }
 
   Status Sync() override {
-    if (Uninterrupted([&] { return ::fdatasync(fd_); }) == 0) return OkStatus();
-    return Failed("sync", path_, errno);
+    if (Uninterrupted([&] { return ::fdatasync(fd_); }) != 0) return Failed("sync", path_, errno);
+    struct stat info;
+    if (::fstat(fd_, &info) == 0 && info.st_nlink == 0) return Failed("sync", path_, ENOENT);  // somebody removed it
+    return OkStatus();
   }
 
   Result<uint64_t> Size() const override {

@@ -43,8 +43,8 @@ class File {
   virtual Status Truncate(uint64_t bytes) = 0;
   // Blocks are set aside for [0, bytes), so that writing there does not meet a full disk. The size becomes that.
   virtual Status Allocate(uint64_t bytes) = 0;
-  // Contents and size are on disk. After an error what was written since the last success may never get there, though a
-  // later Sync succeeds: write it again, elsewhere.
+  // Contents and size are on disk, in a file that still has a name. After an error what was written since the last
+  // success may never get there, though a later Sync succeeds: write it again, elsewhere.
   virtual Status Sync() = 0;
   virtual Result<uint64_t> Size() const = 0;
 };

@@ -161,6 +161,7 @@ TYPED_TEST(FileSystemContract, AnOpenFileOutlivesItsName) {
   const auto file = this->Made("a", "still");
   ASSERT_TRUE(this->files().Remove(this->Path("a")).ok());
   EXPECT_EQ(TextOf(*file), "still");
+  EXPECT_FALSE(file->Sync().ok()) << "nobody finds it again";
 }
 
 TYPED_TEST(FileSystemContract, ListGivesFilesInOrder) {

@@ -12,13 +12,15 @@
 namespace cachalot::cli {
 namespace {
 
-constexpr double kAloneSeconds = 1e6;  // between two requests that are to be alone
+// Between two requests that are to be alone: far apart, but no trace may last for ever.
+double SecondsAlone(size_t requests) { return std::min(1e6, 9e7 / static_cast<double>(requests)); }
 
 sim::Trace Changed(const sim::Trace& trace, const plan::Setting& setting) {
   sim::Trace changed = trace;
+  const Nanos apart(std::llround(SecondsAlone(trace.requests.size()) * 1e9));
   for (size_t i = 0; i < changed.requests.size(); ++i) {
     sim::TraceRequest& request = changed.requests[i];
-    if (setting.alone) request.arrival = Nanos(static_cast<Nanos::rep>(kAloneSeconds * 1e9)) * static_cast<int64_t>(i);
+    if (setting.alone) request.arrival = apart * static_cast<int64_t>(i);
     if (setting.output_limit == 0) continue;
     request.asked_tokens = std::min(request.asked_tokens, setting.output_limit);
     if (request.output_tokens <= setting.output_limit) continue;
@@ -32,9 +34,10 @@ sim::Trace Changed(const sim::Trace& trace, const plan::Setting& setting) {
 
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-plan::Outcome OutcomeOf(const sim::TraceServingReport& report, std::vector<plan::ServedSpan> spans) {
+// Of requests that are alone, the time between one and the next is no time.
+plan::Outcome OutcomeOf(const sim::TraceServingReport& report, bool alone) {
   const engine::EngineStats& stats = report.last;
-  const double seconds = ToSeconds(report.duration);
+  const double seconds = ToSeconds(alone ? report.duration - report.time.idle : report.duration);
   plan::Outcome outcome;
   outcome.requests = report.served + report.refused;
   outcome.served = report.served;
@@ -53,7 +56,6 @@ plan::Outcome OutcomeOf(const sim::TraceServingReport& report, std::vector<plan:
   outcome.busy = Share(ToSeconds(report.time.compute), seconds);
   outcome.compute_seconds = ToSeconds(report.time.compute);
   outcome.preemptions = stats.preemptions;
-  outcome.spans = std::move(spans);
   return outcome;
 }
 
@@ -98,8 +100,10 @@ Result<plan::Outcome> AdviseRun::Simulate(const plan::Setting& setting) const {
   const bool reordered = setting.reordered && !reordered_.requests.empty();
   const sim::Trace trace = Changed(reordered ? reordered_ : trace_, setting);
   std::vector<plan::ServedSpan> spans(trace.requests.size());
+  std::string first_refusal;
   sim::TraceServingOptions serving = ServingOf(setting, options_);
   serving.on_request = [&](const sim::ReplayedRequest& request) {
+    if (first_refusal.empty()) first_refusal = request.refusal;
     spans[request.index] = {.arrival = ToSeconds(request.arrival),
                             .first_token = ToSeconds(request.first_token),
                             .finish = ToSeconds(request.finish),
@@ -107,7 +111,10 @@ Result<plan::Outcome> AdviseRun::Simulate(const plan::Setting& setting) const {
                             .served = request.refusal.empty()};
   };
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceServingReport report, sim::ServeTrace(trace, serving));
-  return OutcomeOf(report, std::move(spans));
+  plan::Outcome outcome = OutcomeOf(report, setting.alone);
+  outcome.first_refusal = std::move(first_refusal);
+  outcome.spans = std::move(spans);
+  return outcome;
 }
 
 Result<std::vector<plan::Outcome>> AdviseRun::operator()(std::span<const plan::Setting> settings) const {

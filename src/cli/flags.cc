@@ -1,8 +1,15 @@
 #include "cli/flags.h"
 
+#include <charconv>
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <limits>
 #include <map>
 #include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -13,6 +20,32 @@ namespace cachalot::cli {
 namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
+
+// Into pipes and devices several may write.
+bool IsOneFile(const std::string& a, const std::string& b) {
+  std::error_code error;  // then it is not
+  return std::filesystem::is_regular_file(a, error) && std::filesystem::equivalent(a, b, error);
+}
+
+// Neither is there yet.
+bool WillBeOneFile(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return !std::filesystem::exists(a, error) &&
+         std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
+}
+
+// The library would wrap a negative number around, and of a large one it does not say what it expected.
+template <class T>
+CLI::Validator Whole() {
+  const auto check = [](std::string& text) -> std::string {
+    T value;
+    const char* end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && read == end) return "";
+    return fmt::format("expected a whole number from 0 to {}, got \"{}\"", std::numeric_limits<T>::max(), text);
+  };
+  return CLI::Validator(check, "");
+}
 
 }  // namespace
 
@@ -36,12 +69,15 @@ struct FlagSet::State {
     return app.add_option(SpellingOf(name), value, std::string(help))->take_last()->capture_default_str();
   }
   Result<std::vector<std::string>> ReadConfig(const std::string& path) const;
+  Status CheckOutputs() const;
 
   CLI::App app;
   std::set<std::string, std::less<>> names;
   std::map<std::string, char, std::less<>> letters;
   std::map<std::string, ByteSize*> sizes;  // read from their texts once those are parsed
   std::map<std::string, std::string> size_texts;
+  std::map<std::string, const std::string*> texts;  // by flag, as --name, or place on the command line
+  std::set<std::string, std::less<>> outputs;       // of them: files that are written
   std::string config;
 };
 
@@ -52,24 +88,26 @@ FlagSet::FlagSet(const std::string& command, const std::string& description)
 FlagSet::~FlagSet() = default;
 
 void FlagSet::Positional(const std::string& name, std::string* value, const std::string& help, bool required) {
+  state_->texts[name] = value;
   state_->app.add_option(name, *value, help)->required(required)->capture_default_str();
 }
 void FlagSet::Letter(std::string_view name, char letter) { state_->letters.emplace(name, letter); }
+void FlagSet::Output(std::string_view name) { state_->outputs.insert(fmt::format("--{}", name)); }
 
 void FlagSet::Add(std::string_view name, bool& value, std::string_view help) {
   const std::string spelling = state_->SpellingOf(name);
   state_->app.add_flag(fmt::format("{},!--no-{}", spelling, name), value, std::string(help));
 }
-// The library would wrap a negative number around.
 void FlagSet::Add(std::string_view name, uint32_t& value, std::string_view help) {
-  state_->AddOption(name, value, help)->check(CLI::NonNegativeNumber);
+  state_->AddOption(name, value, help)->check(Whole<uint32_t>());
 }
 void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help) {
-  state_->AddOption(name, value, help)->check(CLI::NonNegativeNumber);
+  state_->AddOption(name, value, help)->check(Whole<uint64_t>());
 }
 void FlagSet::Add(std::string_view name, float& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, double& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, std::string& value, std::string_view help) {
+  state_->texts[fmt::format("--{}", name)] = &value;
   state_->AddOption(name, value, help);
 }
 void FlagSet::Add(std::string_view name, ByteSize& value, std::string_view help) {
@@ -79,7 +117,10 @@ void FlagSet::Add(std::string_view name, ByteSize& value, std::string_view help)
   state_->AddOption(name, text, help)->type_name("SIZE");
 }
 void FlagSet::Add(std::string_view name, std::vector<uint32_t>& value, std::string_view help) {
-  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->delimiter(',')->capture_default_str();
+  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(Whole<uint32_t>());
 }
 
 Result<std::vector<std::string>> FlagSet::State::ReadConfig(const std::string& path) const {
@@ -97,6 +138,18 @@ Result<std::vector<std::string>> FlagSet::State::ReadConfig(const std::string& p
     arguments.push_back(std::move(argument).value());
   }
   return arguments;
+}
+
+Status FlagSet::State::CheckOutputs() const {
+  for (const std::string& output : outputs) {
+    const std::string& path = *texts.at(output);
+    for (const auto& [other, value] : texts) {
+      if (other == output || path.empty() || value->empty()) continue;
+      if (!IsOneFile(path, *value) && !(outputs.contains(other) && WillBeOneFile(path, *value))) continue;
+      return Invalid(fmt::format("{} would write over {}, the file of {}: expected another one", output, path, other));
+    }
+  }
+  return OkStatus();
 }
 
 Result<bool> FlagSet::Parse(const std::vector<std::string>& arguments) {
@@ -125,6 +178,7 @@ Result<bool> FlagSet::Parse(const std::vector<std::string>& arguments) {
     if (!bytes.ok()) return bytes.status().Annotate("--" + name);
     size->bytes = *bytes;
   }
+  if (go_on) CACHALOT_RETURN_IF_ERROR(state_->CheckOutputs());
   return go_on;
 }
 

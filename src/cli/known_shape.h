@@ -1,13 +1,16 @@
-// LoadShape finds what memory and time of a model depend on, by file or name.
+// What is known of a model by file or name: LoadShape finds what its memory and time depend on, ReadCalibrationOf what
+// was measured of it.
 // Threads:   any.
 // Ownership: none.
 // Invariant: none.
-// Cost:      reads a config or a GGUF header; a model that `fetch` knows is fetched if it is not there.
+// Cost:      reads a config or a GGUF header; a model that `fetch` knows is fetched if it is not there. A calibration is
+//            compared with every byte of the model.
 #pragma once
 
 #include <string>
 
 #include "base/status.h"
+#include "cost/calibration_profile.h"
 #include "plan/model_shape.h"
 
 namespace cachalot::cli {
@@ -15,5 +18,9 @@ namespace cachalot::cli {
 // A folder with a config.json, a GGUF file, a config.json, a name of the planner's catalogue, or one that `fetch`
 // knows. kInvalid, with the names, for any other.
 Result<plan::ModelShape> LoadShape(const std::string& name);
+
+// The calibration in that file. kInvalid, naming both, unless it is of the model that LoadShape finds by that name; a
+// model of which there is but a config was never measured.
+Result<cost::CalibrationProfile> ReadCalibrationOf(const std::string& path, const std::string& model);
 
 }  // namespace cachalot::cli

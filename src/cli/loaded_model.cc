@@ -156,6 +156,13 @@ Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRat
   if (!store.ok()) return store.status().Annotate("--disk-path");
   model->store = std::move(*store);
   model->store->SlowReads(options.disk_read_rate.bytes);
+  const tier::DiskTierStats& found = model->store->stats().disk;
+  if (found.discarded_segments + found.damaged_records > 0) {
+    LogWarning(
+        fmt::format("--disk-path {}: {} segments were removed, as they are unreadable or what was deleted from "
+                    "them is not known, and {} damaged records skipped",
+                    options.disk_path, found.discarded_segments, found.damaged_records));
+  }
   const Result<DiskRoom> room = model->files->Room(options.disk_path);
   if (room.ok() && room->free_bytes <= options.disk_min_free.bytes) {
     LogWarning(fmt::format("--disk-path: {} are free on that disk and --disk-min-free is {}: nothing will be written",
@@ -174,10 +181,10 @@ Status OpenSessions(const std::string& folder, uint64_t limit_bytes, LoadedModel
   model->session_store = std::move(*store);
   const tier::SessionRecovery& found = model->session_store->recovery();
   if (found.lost_records + found.bad_bytes + found.headless_files > 0) {
-    LogWarning(
-        fmt::format("sessions in {}: {} changes are lost and {} bytes damaged; what they were about is as before, "
-                    "or gone",
-                    folder, found.lost_records, found.bad_bytes));
+    LogWarning(fmt::format(
+        "sessions in {}: {} changes are lost, {} bytes damaged and {} files without a readable header; what "
+        "they were about is as before, or gone",
+        folder, found.lost_records, found.bad_bytes, found.headless_files));
   }
   return OkStatus();
 }

@@ -65,6 +65,7 @@ Status PlanCommand(const Arguments& arguments) {
   flags.AddAll(options);
   flags.Add("json", output.json, "Print JSON.");
   flags.Add("html", output.html, "Write a report to this file too.");
+  flags.Output("html");
   flags.Add("list-models", output.list_models, "Print the known models.");
   flags.Add("list-devices", output.list_devices, "Print the known devices.");
   flags.Add("list-links", output.list_links, "Print the known links.");
@@ -73,7 +74,7 @@ Status PlanCommand(const Arguments& arguments) {
   if (name.empty()) return Invalid("expected MODEL, or --list-models");
 
   CACHALOT_ASSIGN_OR_RETURN(const plan::ModelShape model, LoadShape(name));
-  CACHALOT_ASSIGN_OR_RETURN(const plan::PlanRequest request, RequestOf(options, model));
+  CACHALOT_ASSIGN_OR_RETURN(const plan::PlanRequest request, RequestOf(options, name, model));
   CACHALOT_ASSIGN_OR_RETURN(const plan::Plan plan, plan::MakePlan(request));
   const plan::Report report = plan::BuildReport(plan);
   if (!output.html.empty()) {

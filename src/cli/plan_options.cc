@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cost/calibration_profile.h"
+#include "cli/known_shape.h"
 #include "plan/devices.h"
 
 namespace cachalot::cli {
@@ -32,7 +32,7 @@ Result<std::optional<plan::ConcurrencyProfile>> ReadConcurrency(const PlanOption
   return std::optional(std::move(profile));
 }
 
-Result<plan::Machine> MachineOf(const PlanOptions& options) {
+Result<plan::Machine> MachineOf(const PlanOptions& options, const std::string& model) {
   const plan::Device* device = plan::FindDevice(options.device);
   if (device == nullptr) {
     return Invalid(
@@ -46,20 +46,19 @@ Result<plan::Machine> MachineOf(const PlanOptions& options) {
   machine.compute_share = options.compute_share;
   machine.link_share = options.link_share;
   if (!options.calibration.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.calibration, cost::kMaxProfileBytes));
-    Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
-    if (!profile.ok()) return profile.status().Annotate(options.calibration);
-    machine.measured = profile->curve;
+    CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile profile, ReadCalibrationOf(options.calibration, model));
+    machine.measured = profile.curve;
   }
   return machine;
 }
 
 }  // namespace
 
-Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const plan::ModelShape& model) {
+Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::string& name,
+                                    const plan::ModelShape& model) {
   plan::PlanRequest request;
   request.model = model;
-  CACHALOT_ASSIGN_OR_RETURN(request.machine, MachineOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(request.machine, MachineOf(options, name));
   request.choose_shards = options.tensor == 0;
   request.context_tokens = options.context;
   if (options.context == 0) {

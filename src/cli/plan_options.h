@@ -67,7 +67,7 @@ struct PlanOptions {
   }
 };
 
-// kInvalid, naming the flag, for what is not known or cannot be read.
-Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const plan::ModelShape& model);
+// `model`: what LoadShape found by that name. kInvalid, naming the flag, for what is not known or cannot be read.
+Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::string& name, const plan::ModelShape& model);
 
 }  // namespace cachalot::cli

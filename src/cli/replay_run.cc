@@ -40,6 +40,10 @@ Result<StepCurve> CurveOf(const EngineReplayOptions& options) {
     return Invalid("--engine needs either --profile or --step-curve, to know how long steps take");
   }
   if (!options.step_curve.empty()) return ParseStepCurve(options.step_curve);
+  if (!options.kv_model.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile own, ReadCalibrationOf(options.profile, options.kv_model));
+    return own.curve;
+  }
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.profile, cost::kMaxProfileBytes));
   const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
   if (!profile.ok()) return profile.status().Annotate(options.profile);

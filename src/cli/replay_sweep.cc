@@ -97,6 +97,7 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) 
   flags.AddAll(settings->with_engine);
   flags.AddAll(settings->engine);
   flags.AddAll(settings->inputs);
+  for (const std::string_view output : {"html", "request-log", "series", "decision-log"}) flags.Output(output);
   return flags.Parse(arguments);
 }
 

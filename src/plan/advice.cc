@@ -48,13 +48,25 @@ std::vector<Probe> ProbesOf(const Setting& now, const Outcome& present) {
   return probes;
 }
 
-// Largest gain first; among those that are as good, capacity last: it is named where nothing more particular is as
-// good.
+double LeastThatCounts(const Outcome& outcome) {
+  return std::max(1.0, kFewer * static_cast<double>(outcome.requests));
+}
+
+// How many requests are not served, in numbers that count.
+uint64_t Unserved(const Outcome& outcome) {
+  return static_cast<uint64_t>(static_cast<double>(outcome.requests - outcome.within_target) /
+                               LeastThatCounts(outcome));
+}
+
+// Most served first, then largest gain; among those that are as good, capacity last: it is named where nothing more
+// particular is as good.
 void SortProbes(std::vector<Probe>* probes) {
-  std::ranges::stable_sort(*probes, std::greater(), &Probe::gain);
+  std::ranges::stable_sort(*probes, {}, [](const Probe& p) { return std::tuple(Unserved(p.outcome), -p.gain); });
   constexpr double kAsGood = 0.95;
   const double best = probes->front().gain;
-  const auto alike = std::ranges::find_if(*probes, [&](const Probe& p) { return p.gain < kAsGood * best; });
+  const uint64_t fewest = Unserved(probes->front().outcome);
+  const auto alike = std::ranges::find_if(
+      *probes, [&](const Probe& p) { return Unserved(p.outcome) > fewest || p.gain < kAsGood * best; });
   std::stable_partition(probes->begin(), alike, [](const Probe& p) { return p.constraint != Constraint::kCapacity; });
 }
 
@@ -65,8 +77,7 @@ int GainClass(double gain) { return gain >= 2 ? 3 : gain >= 1.2 ? 2 : gain >= kL
 double GainOf(const Outcome& before, const Outcome& after) {
   const auto served_before = static_cast<double>(before.within_target);
   const auto served_after = static_cast<double>(after.within_target);
-  const double least = std::max(1.0, kFewer * static_cast<double>(before.requests));
-  if (std::abs(served_after - served_before) >= least) {
+  if (std::abs(served_after - served_before) >= LeastThatCounts(before)) {
     return std::max(served_after, 1.0) / std::max(served_before, 1.0);
   }
   return after.e2e_mean_seconds <= 0 ? 1 : before.e2e_mean_seconds / after.e2e_mean_seconds;
@@ -79,6 +90,10 @@ Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate) {
   CACHALOT_ASSIGN_OR_RETURN(std::vector<Outcome> outcomes, simulate(first));
   diagnosis.present = std::move(outcomes[0]);
   diagnosis.alone = std::move(outcomes[1]);
+  if (diagnosis.present.served == 0) {
+    return Invalid(fmt::format("none of {} requests is served as it is, so there is nothing to compare with: {}",
+                               diagnosis.present.requests, diagnosis.present.first_refusal));
+  }
 
   diagnosis.probes = ProbesOf(now, diagnosis.present);
   const std::vector<Lever> levers = LeversOf(present);
@@ -101,7 +116,7 @@ Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate) {
   SortProbes(&diagnosis.probes);
   std::ranges::stable_sort(diagnosis.advice, {}, [](const Advice& advice) {
     const bool elsewhere = advice.lever.price == Price::kNotHere;
-    return std::tuple(elsewhere, -GainClass(advice.gain), advice.lever.risk, advice.lever.price, -advice.gain);
+    return std::tuple(elsewhere, Unserved(advice.after), -GainClass(advice.gain), advice.lever.risk, advice.lever.price, -advice.gain);
   });
   const Outcome& loaded = diagnosis.present;
   diagnosis.waits =

@@ -64,8 +64,9 @@ inline constexpr double kLeastGain = 1.05;
 // time from arrival to end.
 double GainOf(const Outcome& before, const Outcome& after);
 
-// Large gains first: by steps of 2, 1.2 and kLeastGain; among those alike what risks and costs least. What this server
-// does not have comes last.
+// What leaves the fewest requests unserved comes first; among those alike large gains: by steps of 2, 1.2 and
+// kLeastGain; then what risks and costs least. What this server does not have comes last. kInvalid, with the first
+// refusal, where no request is served.
 Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate);
 
 }  // namespace cachalot::plan

@@ -42,6 +42,11 @@ std::string BindingSentence(const Diagnosis& diagnosis) {
   return text;
 }
 
+std::string RefusalSentence(const Outcome& now) {
+  return fmt::format("{} of {} requests are refused, the first because: {}.", FormatCount(now.requests - now.served),
+                     FormatCount(now.requests), now.first_refusal);
+}
+
 std::string LeverSentence(std::string_view begin, const Diagnosis& diagnosis, const Advice& advice) {
   const std::string how = advice.lever.flags.empty() ? advice.lever.note : advice.lever.flags;
   return fmt::format("{}: {}{}: {}.", begin, advice.lever.name, how.empty() ? "" : fmt::format(" ({})", how),
@@ -67,12 +72,17 @@ std::vector<std::string> LeverSentences(const Diagnosis& diagnosis) {
 }
 
 std::string CapacitySentence(const Present& present, const Diagnosis& diagnosis) {
-  const LevelSpread held = TokensHeld(ProbeOf(diagnosis, Constraint::kCapacity).outcome);
+  const Outcome& roomy = ProbeOf(diagnosis, Constraint::kCapacity).outcome;
+  const LevelSpread held = TokensHeld(roomy);
   const uint64_t holds = TokensOf(present.setting);
   return fmt::format(
-      "Capacity: the pool holds {} tokens; had it room for all, those who generate would hold {} at p99 and {} at the "
-      "peak: {}.",
-      FormatCount(holds), FormatCount(held.p99), FormatCount(held.peak),
+      "Capacity: the pool holds {} tokens; had it room for all, those who generate{} would hold {} at p99 and {} at "
+      "the peak: {}.",
+      FormatCount(holds),
+      roomy.served == roomy.requests
+          ? ""
+          : fmt::format(" ({} of {}; others are refused even so)", FormatCount(roomy.served), FormatCount(roomy.requests)),
+      FormatCount(held.p99), FormatCount(held.peak),
       held.peak <= holds  ? "it fits"
       : held.p99 <= holds ? "it fits but for the peak"
                           : "it does not fit");
@@ -120,7 +130,8 @@ Report BuildAdviceReport(const AdvisedTraffic& traffic, const Present& present, 
       "Advice for {} on {}, {} of KV", present.request.model.name,
       present.request.machine.measured ? "the calibrated machine" : std::string(present.request.machine.device.title),
       FormatBytes(present.setting.slots * present.setting.slot_bytes));
-  report.answers = {BindingSentence(diagnosis)};
+  if (!diagnosis.present.first_refusal.empty()) report.answers.push_back(RefusalSentence(diagnosis.present));
+  report.answers.push_back(BindingSentence(diagnosis));
   for (std::string& sentence : LeverSentences(diagnosis)) report.answers.push_back(std::move(sentence));
   report.answers.push_back(CapacitySentence(present, diagnosis));
   report.answers.push_back(CostSentence(diagnosis));

@@ -21,12 +21,16 @@ std::array<Level, 4> LevelsOf(const ConcurrencyProfile& profile) {
   return {{{"mean", profile.mean}, {"p50", profile.p50}, {"p99", profile.p99}, {"peak", profile.peak}}};
 }
 
-// A number of devices for so many sequences; nothing where no group holds even one.
-std::optional<uint64_t> DevicesFor(const Plan& plan, uint64_t sequences) {
+// The devices for so many sequences: groups as given, or else of the fewest devices. Nothing where none holds even one.
+std::optional<Fleet> FleetFor(const Plan& plan, uint64_t sequences) {
+  if (!plan.request.choose_shards) {
+    if (plan.group.sequences == 0) return std::nullopt;
+    return Fleet{plan.group, (sequences + plan.group.sequences - 1) / plan.group.sequences};
+  }
   const std::vector<Fleet> fleets = FleetsFor(plan.request, sequences);
   const std::optional<size_t> smallest = SmallestFleet(fleets);
   if (!smallest) return std::nullopt;
-  return fleets[*smallest].devices();
+  return fleets[*smallest];
 }
 
 Table FleetTable(const Plan& plan) {
@@ -61,7 +65,7 @@ Table ConcurrencyTable(const Plan& plan, const ConcurrencyProfile& profile) {
                           {"verdict", "verdict"}}};
   for (const Level& level : LevelsOf(profile)) {
     const Result<uint64_t> bytes = PoolBytes(plan.sizes, level.sequences, plan.request.context_tokens);
-    const std::optional<uint64_t> devices = DevicesFor(plan, level.sequences);
+    const std::optional<Fleet> fleet = FleetFor(plan, level.sequences);
     const auto without_room = [&](uint64_t arriving) {
       return Sequences(arriving - std::min(arriving, level.sequences));
     };
@@ -72,7 +76,7 @@ Table ConcurrencyTable(const Plan& plan, const ConcurrencyProfile& profile) {
       verdict += fmt::format(", short {:.1f} % of the time", ShareAbove(profile, level.sequences) * 100);
     }
     table.rows.push_back({Text(level.name), Sequences(level.sequences), bytes.ok() ? Bytes(*bytes) : Text("-"),
-                          devices ? DeviceCount(*devices) : Text("-"), without_room(profile.p99),
+                          fleet ? DeviceCount(fleet->devices()) : Text("-"), without_room(profile.p99),
                           without_room(profile.peak), Text(verdict)});
   }
   table.notes = {
@@ -131,15 +135,16 @@ Table PriceTable(const Plan& plan) {
 std::string DevicesSentence(const Plan& plan) {
   const PlanRequest& request = plan.request;
   const uint64_t users = std::max<uint64_t>(request.users, 1);
-  if (!plan.smallest) {
-    return fmt::format("{} does not fit on {}, not even for one sequence of {} tokens on 64 devices.",
-                       request.model.name, request.machine.device.title, FormatCount(request.context_tokens));
+  const std::optional<Fleet> fleet = FleetFor(plan, users);
+  if (!fleet) {
+    return fmt::format("{} does not fit on {}, not even for one sequence of {} tokens on {} device(s).",
+                       request.model.name, request.machine.device.title, FormatCount(request.context_tokens),
+                       request.choose_shards ? 64 : plan.group.shards.devices());
   }
-  const Fleet& fleet = plan.fleets[*plan.smallest];
   return fmt::format("{} user(s) at {} tokens need {} x {}: {} group(s) of {} tensor shard(s), room for {} sequences.",
-                     FormatCount(users), FormatCount(request.context_tokens), fleet.devices(),
-                     request.machine.device.title, fleet.groups, fleet.group.shards.tensor,
-                     FormatCount(fleet.groups * fleet.group.sequences));
+                     FormatCount(users), FormatCount(request.context_tokens), fleet->devices(),
+                     request.machine.device.title, fleet->groups, fleet->group.shards.tensor,
+                     FormatCount(fleet->groups * fleet->group.sequences));
 }
 
 }  // namespace

@@ -59,6 +59,12 @@ Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes) {
                                FormatBytes(group.memory.weight_bytes + group.memory.activation_bytes),
                                request.machine.device.title, FormatBytes(group.memory.usable_bytes)));
   }
+  if (!request.machine.measured && kv_bytes > group.memory.pool_bytes) {
+    return Invalid(fmt::format("a KV pool of {}: {} has {} to use, of which weights and activations of {} leave {}",
+                               FormatBytes(kv_bytes), request.machine.device.title,
+                               FormatBytes(group.memory.usable_bytes), request.model.name,
+                               FormatBytes(group.memory.pool_bytes)));
+  }
   Setting setting;
   setting.kv = group.sizes.shape;
   setting.context_tokens = request.context_tokens;

@@ -56,6 +56,7 @@ struct ServedSpan {
 struct Outcome {
   uint64_t requests = 0;
   uint64_t served = 0;
+  std::string first_refusal;  // why the first was not served that was not; empty: all were
   uint64_t within_target = 0;  // of them, by time to first token; all of them without a target
   double duration_seconds = 0;
   double tokens_per_second = 0;  // of answers
@@ -74,7 +75,7 @@ struct Outcome {
 };
 
 // The pool is what a group of the request's devices has left beside weights and activations, or `kv_bytes` where that
-// is not 0. kInvalid when nothing is left.
+// is not 0. kInvalid when nothing is left, or less than that on a machine that a sheet tells.
 Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes);
 
 // How many amounts there are at a time, over time: e.g. requests under way. Ends before begins count as nothing.

@@ -39,6 +39,7 @@ Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOpti
   if (options.capacity_blocks == 0 || options.capacity_blocks > kMaxCapacity) {
     return Invalid(fmt::format("capacity of {} blocks: expected 1 to {}", options.capacity_blocks, kMaxCapacity));
   }
+  CACHALOT_RETURN_IF_ERROR(CheckWarmUp(trace, options.warm_up_requests));
   std::unique_ptr<kv::EvictionPolicy> policy;
   OptimumPolicy* optimum = nullptr;
   if (options.policy == kOptimumPolicy) {

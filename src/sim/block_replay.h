@@ -48,7 +48,7 @@ struct BlockReplayResult {
   double SavedWorkRate() const { return work == 0 ? 0 : saved_work / work; }
 };
 
-// kInvalid for an unknown policy or a capacity of 0.
+// kInvalid for an unknown policy, a capacity of 0, and a warm-up that leaves no request.
 Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOptions& options);
 
 }  // namespace cachalot::sim

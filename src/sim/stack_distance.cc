@@ -73,6 +73,7 @@ Result<StackDistances> MeasureStackDistances(const Trace& trace, const StackDist
   if (!(options.sampled > 0 && options.sampled <= 1)) {
     return Invalid(fmt::format("a share of {} of the blocks: expected more than 0, at most 1", options.sampled));
   }
+  CACHALOT_RETURN_IF_ERROR(CheckWarmUp(trace, options.warm_up_requests));
   StackDistances out;
   out.sampled_ = options.sampled;
   UseOrder order;
@@ -92,6 +93,10 @@ Result<StackDistances> MeasureStackDistances(const Trace& trace, const StackDist
     for (size_t i = request.blocks.size(); i-- > 0;) {
       if (IsSampled(request.blocks[i], options.sampled)) order.Use(request.blocks[i]);
     }
+  }
+  if (out.blocks_.seen == 0 && out.blocks_.all > 0) {
+    return Invalid(fmt::format("none of {:.0f} uses of blocks is of one that a share of {} looks at: expected a larger share",
+                               out.blocks_.all / options.sampled, options.sampled));
   }
   for (StackDistances::Sums* sums : {&out.blocks_, &out.tokens_}) {
     std::partial_sum(sums->hits.begin(), sums->hits.end(), sums->hits.begin());

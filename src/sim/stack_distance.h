@@ -50,7 +50,7 @@ class StackDistances {
   Sums blocks_, tokens_;
 };
 
-// kInvalid for a share outside (0, 1].
+// kInvalid for a share outside (0, 1], where it looks at none of the blocks, and for a warm-up that leaves no request.
 Result<StackDistances> MeasureStackDistances(const Trace& trace, const StackDistanceOptions& options);
 
 }  // namespace cachalot::sim

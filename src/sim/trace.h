@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/status.h"
 
 namespace cachalot::sim {
 
@@ -44,6 +45,9 @@ struct Trace {
   std::vector<TraceRequest> requests;
   std::vector<uint32_t> pool;  // of the requests' text
 };
+
+// kInvalid when no request is left to be counted after so many.
+Status CheckWarmUp(const Trace& trace, uint64_t requests);
 
 // In the Mooncake project's schema, one JSON object a line: timestamp (ms), input_length, output_length, hash_ids.
 std::string FormatTrace(const Trace& trace);

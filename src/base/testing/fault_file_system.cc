@@ -230,7 +230,8 @@ class FaultFileSystem::OpenFile final : public File {
     }
     for (const Change& change : node_->unsynced) Apply(change, node_->on_disk);
     node_->unsynced.clear();
-    return OkStatus();
+    const auto is_this = [this](const auto& name) { return name.second == node_; };
+    return std::ranges::any_of(disk_->written, is_this) ? OkStatus() : Unavailable(path_ + " has been removed");
   }
 
   Result<uint64_t> Size() const override {
