@@ -1,7 +1,6 @@
 // Which conversations take part while the KV of all of them does not fit the pool. A request whose conversation has no
 // place waits outside, and is not tried; places are given in the order of arrival, the tenant with the fewest first.
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "engine/engine_state.h"
@@ -75,8 +74,8 @@ uint32_t Engine::State::Outside() const {
 void Engine::State::TakeBackPlaces() {
   if (!PlaceLimit() || waiting.empty()) return;
   uint64_t taken = TakenSlots();
-  for (Request& request : std::views::reverse(waiting)) {
-    if (taken <= *PlaceLimit()) return;
+  for (auto last = waiting.rbegin(); last != waiting.rend() && taken > *PlaceLimit(); ++last) {
+    Request& request = *last;
     const uint64_t resident = request.place.resident_tokens;
     if (!TakesPart(request) || (resident > 0 && request.watch->tokens() >= resident / 2)) continue;
     request.place.taken = false;

@@ -1,7 +1,6 @@
 // What the engine remembers of conversations: their histories as requests end, who still uses them, and when one is
 // over.
 #include <algorithm>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -200,8 +199,10 @@ uint64_t Engine::State::SharedTokens(const SessionName& name, const Session& ses
     if (other_name == name || (hot_only && other.handed_down)) continue;
     const uint64_t limit = std::min(session.keys.size(), other.keys.size());
     if (most >= limit || session.keys[most] != other.keys[most]) continue;
-    const auto same = [&](uint64_t block) { return session.keys[block] == other.keys[block]; };
-    most = *std::ranges::partition_point(std::views::iota(most, limit), same);
+    for (uint64_t end = limit; most < end;) {
+      const uint64_t middle = most + (end - most) / 2;
+      (session.keys[middle] == other.keys[middle] ? most = middle + 1 : end = middle);
+    }
   }
   return most * kv.geometry().block_tokens;
 }

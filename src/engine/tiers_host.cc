@@ -17,10 +17,8 @@ constexpr double kCopyPrice = 0.01;      // seconds that others lose by a second
 
 }  // namespace
 
-// Where copies take time, slots are needed before they would end: then what leaves is dropped, unless it leaves ahead
-// of need.
 void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
-  if (memory.asynchronous() && !down.may_copy) {
+  if (memory.asynchronous() && down.haste == Haste::kNone) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
@@ -31,7 +29,7 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
   }
   if (keys.empty()) return;
   down.returns.Left(sched::Leaver::kBlock, block.key);
-  if (!down.wished && !WorthHandingDown(block, keys.size())) {
+  if (down.haste != Haste::kWished && !WorthHandingDown(block, keys.size())) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
@@ -83,7 +81,7 @@ bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cel
                  .load_seconds = link_seconds,
                  .write_seconds = link_seconds},
        .hot_room = std::numeric_limits<double>::infinity(),
-       .write_price = kCopyPrice});
+       .write_price = down.haste == Haste::kAwaited ? 1 : kCopyPrice});
   return costs.least == sched::WayDown::kHandDown;
 }
 
@@ -133,8 +131,15 @@ void Engine::State::AwaitCopy() {
   EndCopies();
 }
 
-// Whoever takes slots now can't wait for copies to end by themselves.
+// For whoever takes slots now: what must go for it is handed down where that is worth the time of everybody.
 void Engine::State::AwaitCopies(uint64_t slots) {
+  if (host != nullptr && memory.asynchronous()) {
+    const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
+    down.haste = Haste::kAwaited;
+    if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(slots - given_up));
+    down.haste = Haste::kNone;
+    while (kv.deferred_slots() > 0 && kv.free_slots() < slots) AwaitCopy();
+  }
   const auto at_hand = [&] {
     const uint64_t held = kv.leaving_slots();
     return kv.available_slots() - std::min<uint64_t>(held, kv.available_slots());
@@ -151,9 +156,9 @@ void Engine::State::HandDownAhead() {
   const uint64_t wanted = sched::BlocksToClean(
       {.evictable = kv.available_slots() + deferred, .clean = kv.free_slots(), .copying = deferred}, kFreeShare);
   if (wanted == 0) return;
-  down.may_copy = true;
+  down.haste = Haste::kAhead;
   kv.EvictAhead(static_cast<uint32_t>(std::min(wanted, most - deferred)));
-  down.may_copy = false;
+  down.haste = Haste::kNone;
 }
 
 // For a load, which takes many slots at once: what must go for it is handed down, as it would else be dropped. Returns
@@ -161,18 +166,18 @@ void Engine::State::HandDownAhead() {
 uint64_t Engine::State::FreeForLoad(uint64_t slots) {
   if (host == nullptr || !memory.asynchronous()) return slots;
   const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
-  down.may_copy = true;
+  down.haste = Haste::kAhead;
   if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
-  down.may_copy = false;
+  down.haste = Haste::kNone;
   EndCopies();
   return kv.deferred_slots() == 0 ? slots : std::min<uint64_t>(slots, kv.free_slots());
 }
 
 // What is idle of these tokens' blocks from token `from` on leaves the hot pool. Returns how many slots.
 uint64_t Engine::State::HandDown(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t from) {
-  down.may_copy = down.wished = true;
+  down.haste = Haste::kWished;
   const uint64_t slots = kv.EvictIdle(scope, tokens, from, kv::Loss::kCapacity);
-  down.may_copy = down.wished = false;
+  down.haste = Haste::kNone;
   admission_due |= slots > 0;
   return slots;
 }

@@ -47,6 +47,14 @@ struct AwaitedWrite {
   }
 };
 
+// How long the slots of what leaves the pool may be held for its copies to host memory.
+enum class Haste : uint8_t {
+  kNone,     // they are needed at once: it is dropped
+  kAwaited,  // everybody waits for the copies
+  kAhead,    // nobody needs them yet
+  kWished,   // nobody does, and a session is suspended: it goes to host memory whatever that costs
+};
+
 struct StoredRun {
   tier::TransferId id;
   WriteTicket ticket = 0;
@@ -66,8 +74,7 @@ struct WayDown {
   Nanos budget_due{0};         // when it is asked again
   bool store_is_full = false;  // until something that is under way ends
   Nanos retry_store_at{0};
-  bool may_copy = false;  // whoever evicts now does not need the slots at once
-  bool wished = false;    // by a session that is suspended: what leaves goes to host memory whatever that costs
+  Haste haste = Haste::kNone;  // of whoever evicts now
 
   bool empty() const { return unwritten.empty() && storing.empty() && awaited.empty(); }
 };

@@ -12,13 +12,15 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/testing/fault_file_system.h"
 #include "exec/device_memory.h"
 #include "exec/testing/fake_executor.h"
 #include "sim/sim_server.h"
-#include "sim/sim_tiers.h"
 #include "tier/aligned_bytes.h"
+#include "tier/disk_store.h"
 #include "tier/host_tier.h"
 #include "tier/stored_session.h"
+#include "tier/testing/fake_transfer_engine.h"
 
 namespace cachalot::sim {
 namespace {
@@ -35,7 +37,7 @@ struct TrafficCase {
   uint64_t host_bytes = 0;
   const char* decides = "admit ";  // something that is decided in this case
   bool over_link = false;          // else copies take no time
-  uint64_t disk_blocks = 0;
+  uint64_t disk_bytes = 0;
 };
 
 // An engine over the fake model under random traffic, with both logs.
@@ -66,11 +68,9 @@ class Traffic {
       facts.host = host_.get();
       host_facts = engine::HostFacts{run.host_bytes, std::string(tier::CellEvictionNames().front())};
     }
-    if (run.disk_blocks > 0) {
-      const SimTierOptions tiers{.link = {}, .disk_blocks = run.disk_blocks};
-      EXPECT_TRUE(Problems(tiers, layout).empty()) << Problems(tiers, layout).front();
-      tiers_ = SimTiers::Make(tiers, layout, clock_).value();
-      logged_store_ = engine::MakeLoggedStore(*tiers_->store(), input_log_);
+    if (run.disk_bytes > 0) {
+      OpenStore(run.disk_bytes);
+      logged_store_ = engine::MakeLoggedStore(*store_, input_log_);
       facts.store = logged_store_.get();
     }
     memory_ = run.over_link ? exec::MakeSimLinkMemory(layout.slot_bytes, run.slots,
@@ -98,6 +98,17 @@ class Traffic {
   const std::string& decisions() const { return decisions_; }
 
  private:
+  void OpenStore(uint64_t bytes) {
+    const tier::DiskTierOptions disk{
+        .folder = "/disk", .limit_bytes = bytes, .segment_bytes = 512 << 10, .lock = false};
+    const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1 << 20, 1 << 20}, .running_jobs = {2, 1}},
+                                          .threads = 3};
+    const tier::FakeTransferFaults slow{.least_latency = Nanos(500), .most_latency = Nanos(20'000)};
+    store_ = std::make_unique<tier::DiskStore>(
+        tier::DiskTier::Open(files_, clock_, disk).value(),
+        std::make_unique<tier::FakeTransferEngine>(staging_.Resize(2 << 20), transfers, slow, clock_), clock_);
+  }
+
   uint32_t Below(uint64_t n) { return static_cast<uint32_t>(random_.Below(n)); }
 
   void Step(StepInput input) {
@@ -180,7 +191,9 @@ class Traffic {
   tier::AlignedBytes host_memory_;
   std::unique_ptr<tier::HostTier> host_;
   ManualClock clock_{1'000'000};
-  std::unique_ptr<SimTiers> tiers_;
+  FaultFileSystem files_;
+  tier::AlignedBytes staging_;
+  std::unique_ptr<tier::DiskStore> store_;
   std::unique_ptr<tier::KvStore> logged_store_;
   std::unique_ptr<exec::DeviceMemory> memory_, logged_memory_;
   std::optional<exec::FakeExecutor> executor_;
@@ -235,8 +248,9 @@ INSTANTIATE_TEST_SUITE_P(
                     TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
                     TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
                     TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
-                    TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16000},
-                    TrafficCase{"AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16000}),
+                    TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16 << 20},
+                    TrafficCase{
+                        "AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16 << 20}),
     [](const auto& info) { return info.param.name; });
 
 // With bytes changed at random, and the checksums of all frames made right.
@@ -261,7 +275,7 @@ std::string Damaged(const std::string& inputs, SplitMix64& random) {
 
 TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
   SetLogLevel(LogLevel::kOff);
-  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16000}, 2);
+  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16 << 20}, 2);
   traffic.Run(40);
   SplitMix64 random(9);
   int refused = 0, cut_off = 0, replayed = 0;

@@ -176,7 +176,7 @@ std::vector<SessionChange> SessionStore::TakeChanges(const Lookup& find) {
     }
   }
   // What makes room comes first: a batch that a crash cuts short leaves no more than was there before, or is after it.
-  std::ranges::stable_partition(changes, [this](const SessionChange& change) {
+  std::stable_partition(changes.begin(), changes.end(), [this](const SessionChange& change) {
     return change.from_position + change.session.tokens.size() <= journal_->TokensOf(change.session.key);
   });
   return changes;
