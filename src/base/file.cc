@@ -88,22 +88,37 @@ void Advise(std::span<const std::byte> map, std::span<const std::byte> part, int
 void MappedFile::Prefetch(std::span<const std::byte> part) const { Advise(bytes_, part, MADV_WILLNEED); }
 void MappedFile::Release(std::span<const std::byte> part) const { Advise(bytes_, part, MADV_DONTNEED); }
 
+InputStream::InputStream(std::string path, std::shared_ptr<const FileDescriptor> file)
+    : path_(std::move(path)), file_(std::move(file)) {}
+
+Result<InputStream> InputStream::Open(const std::string& path) {
+  auto file = std::make_shared<const FileDescriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file->ok()) return OpenFailed(path, errno);
+  return InputStream(path, std::move(file));
+}
+
+Result<bool> InputStream::Read(uint64_t most_bytes, std::string* bytes) {
+  const size_t have = bytes->size();
+  bytes->resize(have + most_bytes);
+  ssize_t n = 0;
+  do {
+    n = ::read(file_->get(), bytes->data() + have, most_bytes);
+  } while (n < 0 && errno == EINTR);
+  const int error = errno;
+  bytes->resize(have + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  if (n < 0 && error == EISDIR) return Invalid(fmt::format("{} is a folder, expected a file", path_));
+  if (n < 0) return Unavailable(fmt::format("cannot read {}: {}", path_, ErrnoText(error)));
+  return n > 0;
+}
+
 Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.ok()) return OpenFailed(path, errno);
-  constexpr size_t kChunkBytes = 64 << 10;
+  constexpr uint64_t kChunkBytes = 64 << 10;
+  CACHALOT_ASSIGN_OR_RETURN(InputStream stream, InputStream::Open(path));
   std::string out;
   while (true) {
-    const size_t have = out.size();
-    out.resize(have + kChunkBytes);
-    const ssize_t n = ::read(fd.get(), out.data() + have, kChunkBytes);
-    const int error = errno;
-    out.resize(have + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n < 0 && error == EINTR) continue;
-    if (n < 0 && error == EISDIR) return Invalid(fmt::format("{} is a folder, expected a file", path));
-    if (n < 0) return Unavailable(fmt::format("cannot read {}: {}", path, ErrnoText(error)));
+    CACHALOT_ASSIGN_OR_RETURN(const bool more, stream.Read(kChunkBytes, &out));
     if (out.size() > limit_bytes) return Invalid(fmt::format("{} is larger than {} bytes", path, limit_bytes));
-    if (n == 0) return out;
+    if (!more) return out;
   }
 }
 

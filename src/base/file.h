@@ -1,4 +1,5 @@
-// Files: a read-only memory map, whole-file reads, and atomic writes. With file_system.cc the place that calls open().
+// Files: a read-only memory map, reads of a whole file or from front to back, and atomic writes. With file_system.cc
+// the place that calls open().
 // Threads:   a MappedFile may be read from any thread; an AtomicFile belongs to one.
 // Ownership: MappedFile unmaps when destroyed; AtomicFile removes what was not committed.
 // Invariant: bytes() is exactly the file as it was when opened.
@@ -42,10 +43,25 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+class FileDescriptor;
+
+// A file, pipe or device from front to back.
+class InputStream {
+ public:
+  // kUnavailable when it is missing or unreadable.
+  static Result<InputStream> Open(const std::string& path);
+
+  // Adds what comes next to the end of `bytes`, at most `most_bytes`. False: it has ended. kInvalid for a folder.
+  Result<bool> Read(uint64_t most_bytes, std::string* bytes);
+
+ private:
+  InputStream(std::string path, std::shared_ptr<const FileDescriptor> file);
+  std::string path_;
+  std::shared_ptr<const FileDescriptor> file_;
+};
+
 // The whole file, if it holds at most `limit_bytes`. kInvalid when larger.
 Result<std::string> ReadFile(const std::string& path, uint64_t limit_bytes);
-
-class FileDescriptor;
 
 enum class FileAccess : uint8_t { kEverybodyReads, kOwnerOnly };
 

@@ -150,5 +150,24 @@ TEST(Advise, OutcomesDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+TEST(Advise, EachRequestAloneIsMeasuredWhileItIsServed) {
+  const sim::Trace trace = NewTexts(150, 100, 10, 0.1);  // so many that they cannot be as far apart as they like
+  plan::Setting alone = PresentOn({.curve = {0.1, 0, 0, 0, 0}}).setting;
+  alone.alone = true;
+  const auto outcomes = AdviseRun(trace, {}, {})(std::vector{alone});
+  ASSERT_TRUE(outcomes.ok()) << outcomes.status().message();
+  EXPECT_NEAR((*outcomes)[0].tokens_per_second, 10, 0.1);  // ten steps of a tenth of a second
+  EXPECT_NEAR((*outcomes)[0].busy, 1, 1e-3);
+}
+
+TEST(Advise, WhoIsRefusedIsSaidFirst) {
+  sim::Trace trace = NewTexts(10, 100, 10, 1);
+  trace.requests[3] = NewTexts(1, 40'000, 10, 1).requests[0];
+  const Advised advised = Advise(trace, PresentOn({.curve = {0.01, 0, 0, 0, 0}}));
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("1 of 10 requests are refused, the first because: "));
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("40010"));
+  EXPECT_THAT(advised.report.answers[1], HasSubstr("Nothing binds"));  // the others do not wait
+}
+
 }  // namespace
 }  // namespace cachalot::cli

@@ -1,7 +1,7 @@
 #include "cli/flags.h"
 
-#include <charconv>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -21,17 +21,21 @@ namespace {
 
 constexpr uint64_t kMaxConfigBytes = 1 << 20;
 
-// Into pipes and devices several may write.
-bool IsOneFile(const std::string& a, const std::string& b) {
-  std::error_code error;  // then it is not
-  return std::filesystem::is_regular_file(a, error) && std::filesystem::equivalent(a, b, error);
+// Whether writing the one replaces the other, or a file in it where that is a folder. Into pipes and devices several
+// may write.
+bool Replaces(const std::string& output, const std::string& other) {
+  std::error_code error;  // then it does not
+  if (!std::filesystem::is_regular_file(output, error)) return false;
+  if (!std::filesystem::is_directory(other, error)) return std::filesystem::equivalent(output, other, error);
+  return std::filesystem::equivalent(std::filesystem::canonical(output, error).parent_path(), other, error);
 }
 
 // Neither is there yet.
 bool WillBeOneFile(const std::string& a, const std::string& b) {
   std::error_code error;
   return !std::filesystem::exists(a, error) &&
-         std::filesystem::weakly_canonical(a, error) == std::filesystem::weakly_canonical(b, error);
+         std::filesystem::weakly_canonical(std::filesystem::absolute(a, error), error) ==
+             std::filesystem::weakly_canonical(std::filesystem::absolute(b, error), error);
 }
 
 // The library would wrap a negative number around, and of a large one it does not say what it expected.
@@ -145,8 +149,8 @@ Status FlagSet::State::CheckOutputs() const {
     const std::string& path = *texts.at(output);
     for (const auto& [other, value] : texts) {
       if (other == output || path.empty() || value->empty()) continue;
-      if (!IsOneFile(path, *value) && !(outputs.contains(other) && WillBeOneFile(path, *value))) continue;
-      return Invalid(fmt::format("{} would write over {}, the file of {}: expected another one", output, path, other));
+      if (!Replaces(path, *value) && !(outputs.contains(other) && WillBeOneFile(path, *value))) continue;
+      return Invalid(fmt::format("{} would write over {}, which is of {}: expected another one", output, path, other));
     }
   }
   return OkStatus();

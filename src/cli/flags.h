@@ -37,7 +37,7 @@ class FlagSet {
   void Add(std::string_view name, std::vector<uint32_t>& value, std::string_view help);
   // A one-letter form for a flag; call it before the flag is added.
   void Letter(std::string_view name, char letter);
-  // That flag names a file that is written: Parse refuses one that is the file of another setting too.
+  // That flag names a file that is written: Parse refuses one that another setting names too, or whose folder it names.
   void Output(std::string_view name);
 
   // Every setting of an option struct (base/options.h).

@@ -1,32 +1,58 @@
 #include "cli/flags.h"
 
-#include <gmock/gmock.h>
+#include <filesystem>
+#include <string>
+
 #include <gtest/gtest.h>
+
+#include "base/file.h"
 
 namespace cachalot::cli {
 namespace {
 
-using testing::HasSubstr;
-
-TEST(Flags, WholeNumbersSayWhatTheyMayBe) {
-  uint32_t port = 7;
-  std::vector<uint32_t> depths;
-  const auto parse = [&](const std::string& argument) {
-    FlagSet flags("test", "Tests.");
-    flags.Add("port", port, "A port.");
-    flags.Add("depths", depths, "Depths.");
-    return flags.Parse({argument}).status().message();
-  };
-  for (const char* wrong : {"abc", "-3", "4294967296", "1.5", "7 "}) {
-    const std::string expected = std::string("expected a whole number from 0 to 4294967295, got \"") + wrong + '"';
-    EXPECT_THAT(parse(std::string("--port=") + wrong), HasSubstr(expected));
-    EXPECT_THAT(parse(std::string("--depths=1,") + wrong), HasSubstr(expected));
+class OutputFiles : public testing::Test {
+ protected:
+  OutputFiles() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    EXPECT_TRUE(WriteFileAtomically(Path("trace"), "text").ok());
   }
-  EXPECT_EQ(port, 7u);
-  EXPECT_EQ(parse("--port=4294967295"), "");
-  EXPECT_EQ(port, 4294967295u);
-  EXPECT_EQ(parse("--depths=1,2"), "");
-  EXPECT_THAT(depths, testing::ElementsAre(1, 2));
+  ~OutputFiles() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string ErrorOf(const std::vector<std::string>& arguments) const {
+    std::string trace, series, log, profile;
+    FlagSet flags("test", "");
+    flags.Positional("TRACE", &trace, "", false);
+    flags.Add("series", series, "");
+    flags.Add("log", log, "");
+    flags.Add("profile", profile, "");
+    flags.Output("series");
+    flags.Output("log");
+    return flags.Parse(arguments).status().message();
+  }
+
+  const std::string folder_ = testing::TempDir() + "cachalot_output_files";
+};
+
+TEST_F(OutputFiles, MayBeNoFileOfAnotherSetting) {
+  const std::string trace = Path("trace"), link = Path("link");
+  std::filesystem::create_symlink(trace, link);
+  EXPECT_EQ(ErrorOf({trace, "--series=" + trace}),
+            "--series would write over " + trace + ", which is of TRACE: expected another one");
+  EXPECT_EQ(ErrorOf({"--profile", trace, "--log", link}),
+            "--log would write over " + link + ", which is of --profile: expected another one");
+  EXPECT_NE(ErrorOf({"--config", trace, "--log", Path("../cachalot_output_files/trace")}), "");
+  EXPECT_NE(ErrorOf({"--series", Path("new"), "--log", Path("./new")}), "");
+  EXPECT_NE(ErrorOf({folder_, "--log", trace}), "");  // a file in the folder that is read
+  EXPECT_EQ(ReadFile(trace, 100).value(), "text");
+}
+
+TEST_F(OutputFiles, MayBeOthersAndOneDevice) {
+  EXPECT_EQ(ErrorOf({folder_, "--log", Path("new")}), "");
+  EXPECT_EQ(ErrorOf({Path("trace"), "--series", Path("new"), "--log", Path("other")}), "");
+  EXPECT_EQ(ErrorOf({Path("trace"), "--profile", Path("trace"), "--log", Path("new")}), "");
+  EXPECT_EQ(ErrorOf({"/dev/null", "--series", "/dev/null", "--log", "/dev/null"}), "");
 }
 
 }  // namespace

@@ -126,6 +126,9 @@ Status InspectDisk(const std::string& folder, const InspectDiskOptions& options)
   const std::unique_ptr<FileSystem> files = DiskFileSystem();
   CACHALOT_ASSIGN_OR_RETURN(const FolderReport report,
                             tier::InspectFolder(*files, folder, options.check_payloads, SteadyClock().UnixSeconds()));
+  if (report.segments.empty() && report.openings == 0) {
+    return Invalid(fmt::format("{} is no folder of the disk tier: there is no segment in it", folder));
+  }
   if (options.json) {
     PrintJson(report, options);
   } else {

@@ -102,6 +102,21 @@ void Print(Json::Object facts, Output output, bool json) {
   }
 }
 
+// Settings of which one would be passed over.
+Status CheckTogether(const ReplaySettings& settings) {
+  const ReplayOptions& replay = settings.replay;
+  const bool has_trace = !settings.source.path.empty() || !settings.source.workload.empty();
+  if (!settings.inputs.input_log.empty()) {
+    if (has_trace) return Invalid("--input-log is replayed instead of a trace: expected one of both");
+    if (!replay.html.empty()) return Invalid("--html shows the replay of a TRACE, not that of --input-log");
+  }
+  if (!replay.curve.empty() && settings.with_engine.engine) {
+    return Invalid("--curve is of the cache alone, without --engine: expected one of both");
+  }
+  if (!replay.curve.empty() && !replay.sweep.empty()) return Invalid("expected either --curve or --sweep");
+  return OkStatus();
+}
+
 }  // namespace
 
 Status ReplayCommand(const Arguments& arguments) {
@@ -111,8 +126,8 @@ Status ReplayCommand(const Arguments& arguments) {
   ReplaySettings settings;
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, ReadSettings(arguments, &settings));
   if (!go_on) return OkStatus();
+  CACHALOT_RETURN_IF_ERROR(CheckTogether(settings));
   if (!settings.inputs.input_log.empty()) {
-    if (!settings.replay.html.empty()) return Invalid("--html shows the replay of a TRACE, not that of --input-log");
     CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, InputReplay(settings.inputs));
     fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
     return OkStatus();

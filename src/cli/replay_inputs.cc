@@ -17,12 +17,27 @@ namespace cachalot::cli {
 namespace {
 
 constexpr uint64_t kMaxLogBytes = uint64_t{1} << 34;
+constexpr uint64_t kReadBytes = uint64_t{1} << 20;
+
+// Of what does not begin as a log, nothing more is read.
+Result<std::string> ReadLog(const std::string& path) {
+  CACHALOT_ASSIGN_OR_RETURN(InputStream stream, InputStream::Open(path));
+  std::string bytes;
+  for (bool begins = false;;) {
+    CACHALOT_ASSIGN_OR_RETURN(const bool more, stream.Read(kReadBytes, &bytes));
+    if (!more) return bytes;
+    if (bytes.size() > kMaxLogBytes) return Invalid(fmt::format("{} is larger than {} bytes", path, kMaxLogBytes));
+    if (begins || bytes.size() < kReadBytes) continue;
+    if (const auto log = engine::ParseInputLog(bytes); !log.ok()) return log.status().Annotate(path);
+    begins = true;
+  }
+}
 
 }  // namespace
 
 Result<Json::Object> InputReplay(const InputReplayOptions& options) {
   if (options.decision_log.empty()) return Invalid("--input-log needs --decision-log, a file for what is decided");
-  CACHALOT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(options.input_log, kMaxLogBytes));
+  CACHALOT_ASSIGN_OR_RETURN(const std::string bytes, ReadLog(options.input_log));
   Result<engine::LoggedInputs> log = engine::ParseInputLog(bytes);
   if (!log.ok()) return log.status().Annotate(options.input_log);
   const Status damage = log->damage;

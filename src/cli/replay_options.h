@@ -64,7 +64,7 @@ struct EngineReplayOptions {
   uint32_t kv_blocks = 0;
   uint32_t kv_block_tokens = 16;
   std::string kv_model;
-  std::string kv_format = "f16";
+  std::string kv_format;
   uint64_t kv_bytes_per_token = 131'072;
   uint64_t context = 131'072;
   ByteSize host_link;
@@ -93,7 +93,7 @@ struct EngineReplayOptions {
     f("kv-model", kv_model,
       "Model whose layers, windows, context and KV sizes count: what `cachalot plan` takes for one, e.g. llama-3-8b. "
       "Empty: one layer of full attention.");
-    f("kv-format", kv_format, "Format of its KV: f32, f16 or bf16.");
+    f("kv-format", kv_format, "Format of its KV: f32, f16 or bf16; f16 where not given.");
     f("kv-bytes-per-token", kv_bytes_per_token,
       "Without --kv-model: what the KV of a token takes; it is what links and disks move.");
     f("context", context, "Most tokens of a sequence, without --kv-model.");

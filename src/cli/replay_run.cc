@@ -80,12 +80,13 @@ Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
   model->vocabulary = 65'536;  // enough that other text begins with another token, nearly always
   model->context_tokens = options.context;
   if (options.kv_model.empty()) {
+    if (!options.kv_format.empty()) return Invalid("--kv-format is that of --kv-model, which is not given");
     model->kv.layers = {{.kv_heads = static_cast<uint32_t>((options.kv_bytes_per_token + 3) / 4), .k_dim = 2}};
   } else {
     CACHALOT_ASSIGN_OR_RETURN(const plan::ModelShape shape, LoadShape(options.kv_model));
     if (shape.kv_layers.empty()) return Invalid(fmt::format("--kv-model {} keeps no KV", options.kv_model));
     model->kv.layers = shape.kv_layers;
-    CACHALOT_ASSIGN_OR_RETURN(model->kv.type, ParseKvType(options.kv_format));
+    CACHALOT_ASSIGN_OR_RETURN(model->kv.type, ParseKvType(options.kv_format.empty() ? "f16" : options.kv_format));
     if (shape.context_tokens > 0) model->context_tokens = shape.context_tokens;
   }
   model->kv.block_tokens = options.kv_block_tokens;

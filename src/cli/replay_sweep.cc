@@ -32,7 +32,32 @@ std::vector<std::string> Parts(std::string_view text, char separator) {
   return parts;
 }
 
-Result<std::vector<Combination>> Combinations(std::string_view sweep) {
+template <class Options>
+bool Has(std::string_view name) {
+  bool found = false;
+  Options().Visit([&](std::string_view setting, auto&, std::string_view) { found = found || setting == name; });
+  return found;
+}
+
+// Whether a setting of that name makes another replay, not another way to run or to show it.
+bool Varies(std::string_view name, bool engine) {
+  constexpr std::string_view kOther[] = {"sweep", "curve",  "sampled",     "threads", "print-trace", "html",
+                                         "json",  "engine", "request-log", "series",  "series-every"};
+  if (std::ranges::find(kOther, name) != std::end(kOther)) return false;
+  if (ChangesTrace(name)) return true;
+  return engine ? Has<EngineReplayOptions>(name) || Has<engine::EngineOptions>(name) : Has<ReplayOptions>(name);
+}
+
+Status CheckName(std::string_view name, const Combination& before, bool engine) {
+  if (std::ranges::find(before, name, &Combination::value_type::first) != before.end()) {
+    return Invalid(fmt::format("--sweep: {} is there twice", name));
+  }
+  if (Varies(name, engine)) return OkStatus();
+  return Invalid(fmt::format("--sweep: {} is no setting that makes another replay {} --engine", name,
+                             engine ? "with" : "without"));
+}
+
+Result<std::vector<Combination>> Combinations(std::string_view sweep, bool engine) {
   std::vector<Combination> all = {{}};
   for (const std::string& part : Parts(sweep, ';')) {
     const size_t equals = part.find('=');
@@ -42,6 +67,7 @@ Result<std::vector<Combination>> Combinations(std::string_view sweep) {
     if (name.empty() || values.empty()) {
       return Invalid(fmt::format("--sweep: expected name=value,value,... between semicolons, got \"{}\"", part));
     }
+    CACHALOT_RETURN_IF_ERROR(CheckName(name, all.front(), engine));
     std::vector<Combination> longer;
     if (all.size() > kMostCombinations / values.size()) {
       return Invalid(fmt::format("--sweep: more than {} combinations", kMostCombinations));
@@ -115,7 +141,8 @@ Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& argume
   if (!settings.with_engine.request_log.empty() || !settings.with_engine.series.empty()) {
     return Invalid("--request-log and --series belong to one replay; --sweep does many");
   }
-  CACHALOT_ASSIGN_OR_RETURN(const std::vector<Combination> combinations, Combinations(settings.replay.sweep));
+  CACHALOT_ASSIGN_OR_RETURN(const std::vector<Combination> combinations,
+                            Combinations(settings.replay.sweep, settings.with_engine.engine));
   std::vector<ReplaySettings> each;
   for (const Combination& combination : combinations) {
     CACHALOT_ASSIGN_OR_RETURN(ReplaySettings one, SettingsFor(arguments, combination));

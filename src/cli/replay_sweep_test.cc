@@ -60,8 +60,15 @@ TEST(ReplaySweep, SaysWhatIsWrongWithIt) {
   EXPECT_THAT(message("capacity-blocks=many"), HasSubstr("capacity-blocks"));
   EXPECT_THAT(message("policy=never; capacity-blocks=5"), HasSubstr("never"));
   EXPECT_THAT(message("policy=lru", {"--request-log=/tmp/x"}), HasSubstr("--request-log"));
+  EXPECT_EQ(message("seed=1; seed=2"), "--sweep: seed is there twice");
+  for (const std::string name : {"json", "html", "sweep", "engine", "config", "input-log", "kv-blocks"}) {
+    EXPECT_EQ(message(name + "=1"), "--sweep: " + name + " is no setting that makes another replay without --engine");
+  }
+  EXPECT_THAT(message("policy=lru", {"--engine"}), HasSubstr("policy is no setting"));
   std::string many;
-  for (int i = 0; i < 5; ++i) many += "seed=1,2,3,4,5,6,7,8,9;";
+  for (const std::string name : {"seed", "requests", "capacity-blocks", "ghosts-per-block", "warm-up-requests"}) {
+    many += name + "=1,2,3,4,5,6,7,8,9;";
+  }
   EXPECT_THAT(message(many), HasSubstr("more than 10000 combinations"));
 }
 
@@ -79,6 +86,7 @@ TEST(EngineReplay, RefusesWhatNoSimulationCouldBeginWith) {
   EXPECT_THAT(message([](auto& o) { o.kv_blocks = 0; }), HasSubstr("--kv-blocks is 0"));
   EXPECT_THAT(message([](auto& o) { o.kv_block_tokens = 20; }), HasSubstr("--kv-block-tokens is 20"));
   EXPECT_THAT(message([](auto& o) { o.context = 0; }), HasSubstr("--context is 0"));
+  EXPECT_THAT(message([](auto& o) { o.kv_format = "f16"; }), HasSubstr("--kv-format is that of --kv-model"));
   EXPECT_THAT(message([](auto& o) { o.request_log = "/no/such/folder/x"; }), HasSubstr("/no/such/folder"));
 }
 

@@ -38,6 +38,7 @@ bool ChangesTrace(std::string_view name) {
 Result<sim::TraceFile> LoadTrace(const TraceSource& source) {
   if (source.path.empty() == source.workload.empty()) return Invalid("expected either TRACE or --workload");
   if (!source.workload.empty()) {
+    if (source.requests == 0) return Invalid("--requests is 0: expected at least one");
     sim::WorkloadOptions options{.seed = source.seed, .requests = source.requests};
     if (source.block_tokens > 0) options.block_tokens = source.block_tokens;
     CACHALOT_ASSIGN_OR_RETURN(sim::Trace trace, sim::MakeWorkload(source.workload, options));

@@ -167,6 +167,20 @@ Status ReadSizes(const HfFields& fields, const HfArchitecture& architecture, HfS
   return OkStatus();
 }
 
+// What the weights are stored as says nothing here, but no config has a type that there is not.
+Status CheckType(const HfFields& fields) {
+  constexpr std::string_view kTypes[] = {"float64", "float32", "float16", "bfloat16", "half", "float", "auto"};
+  for (const std::string_view key : {"torch_dtype", "dtype"}) {
+    const Json* value = fields.Find({key});
+    if (value == nullptr || value->AsString() == nullptr) continue;  // or a type for each part
+    std::string_view type = *value->AsString();
+    if (type.starts_with("torch.")) type.remove_prefix(6);
+    if (type.starts_with("float8_") || std::ranges::find(kTypes, type) != std::end(kTypes)) continue;
+    return fields.Error(key, fmt::format("is \"{}\", expected a type of numbers such as bfloat16", type));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<HfConfig> ParseHfConfig(std::string_view text, const std::string& name) {
@@ -186,6 +200,7 @@ Result<HfConfig> ParseHfConfig(std::string_view text, const std::string& name) {
   CACHALOT_RETURN_IF_ERROR(ReadEmbeddings(fields, outer, architecture, sizes, config));
   CACHALOT_RETURN_IF_ERROR(ReadLayers(fields, architecture, sizes, config));
   CACHALOT_RETURN_IF_ERROR(CheckTotal(fields, config));
+  for (const HfFields* part : {&outer, &fields}) CACHALOT_RETURN_IF_ERROR(CheckType(*part));
   if (const Json* quantized = outer.Find({"quantization_config"})) {
     CACHALOT_ASSIGN_OR_RETURN(config.quantization, HfFields(*quantized, name).Text("quant_method"));
   }

@@ -124,10 +124,14 @@ Result<std::vector<bool>> ReadSlidingLayers(const HfFields& fields, const HfArch
 // Which layers have routed experts, as far as layer kinds do not say it.
 Result<std::vector<bool>> ReadSparseLayers(const HfFields& fields, uint64_t layers) {
   std::vector<bool> sparse(layers);
-  CACHALOT_ASSIGN_OR_RETURN(
-      const uint64_t experts,
-      fields.Count({"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"}, kMaxHfExperts));
-  if (experts == 0) return sparse;
+  const HfFields::Keys counts = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
+  CACHALOT_ASSIGN_OR_RETURN(const uint64_t experts, fields.Count(counts, kMaxHfExperts));
+  if (experts == 0) {
+    const HfFields::Keys chosen = {"num_experts_per_tok", "num_experts_per_token"};
+    CACHALOT_ASSIGN_OR_RETURN(const uint64_t each, fields.Count(chosen, kMaxHfExperts));
+    if (fields.Find(counts) == nullptr || each == 0) return sparse;
+    return fields.Error("num_experts_per_tok", fmt::format("is {}, but there are 0 experts", each));
+  }
   CACHALOT_ASSIGN_OR_RETURN(const auto names, fields.Texts({"mlp_layer_types"}, layers));
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t dense_first, fields.Count({"first_k_dense_replace"}, layers));
   CACHALOT_ASSIGN_OR_RETURN(const auto dense_only, fields.Integers({"mlp_only_layers"}, layers));

@@ -151,6 +151,18 @@ TEST(HfConfig, ExpertsCountOnceStoredAndOnceChosen) {
   EXPECT_EQ(read.layers[1].feed_forward->chosen_expert_weights, 2u * 3 * 64 * 32);
 }
 
+TEST(HfConfigErrors, NoExpertsCannotBeChosenFromAndNoTypeIsMadeUp) {
+  json config = Llama();
+  config["model_type"] = "mixtral";
+  config.update({{"num_local_experts", 0}, {"num_experts_per_tok", 2}});
+  EXPECT_NE(ParseHfConfig(config.dump(), "x").status().message().find("num_experts_per_tok"), std::string::npos);
+  config = Llama();
+  config["torch_dtype"] = "float77";
+  EXPECT_NE(ParseHfConfig(config.dump(), "x").status().message().find("torch_dtype"), std::string::npos);
+  config["torch_dtype"] = "bfloat16";
+  EXPECT_TRUE(ParseHfConfig(config.dump(), "x").ok());
+}
+
 TEST(HfConfig, AMultimodalConfigIsReadAsItsTextPart) {
   json text = Llama();
   text["model_type"] = "gemma3_text";

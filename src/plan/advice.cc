@@ -48,9 +48,7 @@ std::vector<Probe> ProbesOf(const Setting& now, const Outcome& present) {
   return probes;
 }
 
-double LeastThatCounts(const Outcome& outcome) {
-  return std::max(1.0, kFewer * static_cast<double>(outcome.requests));
-}
+double LeastThatCounts(const Outcome& outcome) { return std::max(1.0, kFewer * static_cast<double>(outcome.requests)); }
 
 // How many requests are not served, in numbers that count.
 uint64_t Unserved(const Outcome& outcome) {
@@ -116,11 +114,13 @@ Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate) {
   SortProbes(&diagnosis.probes);
   std::ranges::stable_sort(diagnosis.advice, {}, [](const Advice& advice) {
     const bool elsewhere = advice.lever.price == Price::kNotHere;
-    return std::tuple(elsewhere, Unserved(advice.after), -GainClass(advice.gain), advice.lever.risk, advice.lever.price, -advice.gain);
+    return std::tuple(elsewhere, Unserved(advice.after), -GainClass(advice.gain), advice.lever.risk, advice.lever.price,
+                      -advice.gain);
   });
   const Outcome& loaded = diagnosis.present;
-  diagnosis.waits =
-      loaded.within_target < loaded.requests || loaded.e2e_mean_seconds > kWaiting * diagnosis.alone.e2e_mean_seconds;
+  diagnosis.waits = loaded.within_target < diagnosis.alone.within_target ||
+                    loaded.e2e_mean_seconds > kWaiting * diagnosis.alone.e2e_mean_seconds ||
+                    Unserved(diagnosis.probes.front().outcome) < Unserved(loaded);
   if (diagnosis.waits && diagnosis.probes.front().gain >= kLeastGain) {
     diagnosis.binds = diagnosis.probes.front().constraint;
   }

@@ -52,7 +52,7 @@ struct Diagnosis {
   Outcome present;
   Outcome alone;                    // each request without the others
   std::vector<Probe> probes;        // largest gain first
-  bool waits = false;               // requests are held up by one another
+  bool waits = false;               // requests are held up by one another, or refused for want of what a probe adds
   std::optional<Constraint> binds;  // nothing, where they are not
   std::vector<Advice> advice;       // in the order in which to try them
   std::vector<Advice> rejected;     // no better, or worse

@@ -79,9 +79,9 @@ std::string CapacitySentence(const Present& present, const Diagnosis& diagnosis)
       "Capacity: the pool holds {} tokens; had it room for all, those who generate{} would hold {} at p99 and {} at "
       "the peak: {}.",
       FormatCount(holds),
-      roomy.served == roomy.requests
-          ? ""
-          : fmt::format(" ({} of {}; others are refused even so)", FormatCount(roomy.served), FormatCount(roomy.requests)),
+      roomy.served == roomy.requests ? ""
+                                     : fmt::format(" ({} of {}; others are refused even so)", FormatCount(roomy.served),
+                                                   FormatCount(roomy.requests)),
       FormatCount(held.p99), FormatCount(held.peak),
       held.peak <= holds  ? "it fits"
       : held.p99 <= holds ? "it fits but for the peak"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/advice_report.h"
 #include "plan/testing/shapes.h"
 
 namespace cachalot::plan {
@@ -113,6 +114,56 @@ TEST(Levels, AreWeightedByTime) {
   EXPECT_EQ(SpreadOf({}).peak, 0u);
   // A pause counts as none.
   EXPECT_EQ(SpreadOf({{0, 1, 5}, {9, 10, 5}}).p50, 0u);
+}
+
+// In which so many requests are served as `served` says.
+Result<Diagnosis> DiagnoseServed(const std::function<Outcome(const Setting&)>& served) {
+  const Simulate simulate = [&](std::span<const Setting> settings) -> Result<std::vector<Outcome>> {
+    std::vector<Outcome> outcomes;
+    for (const Setting& setting : settings) outcomes.push_back(served(setting));
+    return outcomes;
+  };
+  return Diagnose(SmallPresent(), simulate);
+}
+
+TEST(Diagnose, SaysWhyWhereNothingIsServed) {
+  const Result<Diagnosis> none = DiagnoseServed([](const Setting&) {
+    Outcome outcome = Served(0, 0);
+    outcome.first_refusal = "the queue is full";
+    return outcome;
+  });
+  EXPECT_EQ(none.status().message(),
+            "none of 100 requests is served as it is, so there is nothing to compare with: the queue is full");
+}
+
+TEST(Diagnose, WhatServesMoreComesBeforeWhatIsQuicker) {
+  const uint64_t slots = SmallPresent().setting.slots;
+  const Result<Diagnosis> half = DiagnoseServed([&](const Setting& s) {
+    if (s.slots == 2 * slots) return Served(100, 10);  // memory serves all
+    if (s.slots > 2 * slots) return Served(100, 9);
+    if (s.eviction == "lru") return Served(80, 1);   // a flag some more
+    if (s.reading[0] < 0.004) return Served(30, 1);  // faster memory makes them ten times as quick
+    return Served(30, 10);
+  });
+  ASSERT_TRUE(half.ok());
+  EXPECT_EQ(half->advice.front().lever.name, "twice the KV memory");
+  EXPECT_EQ(half->binds, Constraint::kCapacity);
+}
+
+TEST(Report, BeginsWithHowManyAreRefused) {
+  const Result<Diagnosis> half = DiagnoseServed([](const Setting&) {
+    Outcome outcome = Served(50, 1);
+    outcome.first_refusal = "it is too long";
+    return outcome;
+  });
+  const Report report = BuildAdviceReport({.source = "test", .profile = {}}, SmallPresent(), *half);
+  EXPECT_EQ(report.answers[0], "50 of 100 requests are refused, the first because: it is too long.");
+}
+
+TEST(Setting, NoPoolIsLargerThanWhatTheDeviceHasLeft) {
+  const PlanRequest request = SmallPresent().request;
+  EXPECT_TRUE(SettingOf(request, uint64_t{50} << 30).ok());
+  EXPECT_NE(SettingOf(request, uint64_t{79} << 30).status().message().find("a KV pool of 79 GiB"), std::string::npos);
 }
 
 }  // namespace

@@ -101,5 +101,20 @@ TEST(Report, NamesFromAFileCannotBecomeMarkup) {
   EXPECT_NE(html.find("&lt;script&gt;"), std::string::npos);
 }
 
+TEST(Report, AnswersForTheDevicesThatAreGiven) {
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "l40s", 8192);
+  request.machine.shards.tensor = 2;
+  request.choose_shards = false;
+  EXPECT_TRUE(BuildReport(MakePlan(request).value())
+                  .answers[0]
+                  .ends_with("need 2 x NVIDIA L40S: 1 group(s) of 2 tensor shard(s), room for 71 sequences."));
+  request.users = 72;
+  EXPECT_NE(BuildReport(MakePlan(request).value()).answers[0].find("4 x NVIDIA L40S: 2 group(s) of 2"),
+            std::string::npos);
+  request.model = KnownModel("llama-3.1-70b");
+  EXPECT_NE(BuildReport(MakePlan(request).value()).answers[0].find("not even for one sequence of 8,192 tokens on 2"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace cachalot::plan

@@ -56,7 +56,7 @@ struct ServedSpan {
 struct Outcome {
   uint64_t requests = 0;
   uint64_t served = 0;
-  std::string first_refusal;  // why the first was not served that was not; empty: all were
+  std::string first_refusal;   // why the first was not served that was not; empty: all were
   uint64_t within_target = 0;  // of them, by time to first token; all of them without a target
   double duration_seconds = 0;
   double tokens_per_second = 0;  // of answers

@@ -154,11 +154,13 @@ TEST(BlockReplay, WhatDeepBlocksCostMoreIsSaved) {
   EXPECT_FALSE(ReplayBlocks(trace, {.capacity_blocks = 1, .positions_per_row = 0.5}).ok());
 }
 
-TEST(BlockReplay, RefusesAnUnknownPolicyAndNoCapacity) {
+TEST(BlockReplay, RefusesAnUnknownPolicyNoCapacityAndAWarmUpOfAll) {
   const Trace trace = Requests({{0}});
   EXPECT_EQ(ReplayBlocks(trace, {.policy = "best", .capacity_blocks = 1}).status().message(),
             "unknown eviction policy \"best\": expected one of cost, lru, lfu, fifo, s3fifo, length, optimum");
   EXPECT_FALSE(ReplayBlocks(trace, {.capacity_blocks = 0}).ok());
+  EXPECT_EQ(ReplayBlocks(trace, {.capacity_blocks = 1, .warm_up_requests = 100}).status().message(),
+            "a warm-up of 100 requests leaves none of 1 to be counted: expected fewer");
   EXPECT_EQ(Replay(Requests({}), {.capacity_blocks = 5}).BlockHitRate(), 0);
 }
 

@@ -128,7 +128,9 @@ TEST(RecordFormat, SaysWhatIsWrong) {
             "line 2: \"output_tags\": 1 tags for 3 tokens of \"output_length\"");
   EXPECT_THAT(error("[\"AQAAAA==\"]", "7"), HasSubstr("\"output_tags\": expected an array with one text per choice"));
   EXPECT_THAT(ErrorOf(heading + heading, {}), HasSubstr("line 2: another record begins here"));
-  EXPECT_THAT(ErrorOf("{\"cachalot_record\":1,\"tag_bits\":32}", {}), HasSubstr("\"block_tokens\": expected 1 to"));
+  EXPECT_THAT(ErrorOf("{\"cachalot_record\":1,\"tag_bits\":32}", {}),
+              HasSubstr("\"block_tokens\": expected a multiple of 16"));
+  EXPECT_THAT(ErrorOf("{\"cachalot_record\":1,\"tag_bits\":32,\"block_tokens\":7}", {}), HasSubstr("got 7"));
   EXPECT_THAT(ErrorOf("{\"cachalot_record\":2,\"tag_bits\":32}", {}), HasSubstr("expected version 1, got 2"));
 }
 
@@ -270,6 +272,14 @@ TEST(RequestsFormat, WhatWasSaidIsNotInTheTrace) {
   const Trace trace = ReadSample("requests_sglang.jsonl").trace;
   const std::string written = FormatTrace(trace);
   for (const char* said : {"whale", "helpful", "animal"}) EXPECT_EQ(written.find(said), std::string::npos);
+}
+
+TEST(RequestsFormat, RefusesWhatIsNoTokenId) {
+  for (const std::string id : {"-1", "1000000000000000000"}) {
+    const std::string line = R"({"timestamp": 1, "prompt_token_ids": [7, )" + id + R"(], "output_tokens": 1})";
+    EXPECT_THAT(ErrorOf(line, {.time_unit = "s"}),
+                HasSubstr("\"prompt_token_ids\"[1]: expected a token id from 0 to 2147483647, got " + id));
+  }
 }
 
 }  // namespace

@@ -95,8 +95,9 @@ Result<StackDistances> MeasureStackDistances(const Trace& trace, const StackDist
     }
   }
   if (out.blocks_.seen == 0 && out.blocks_.all > 0) {
-    return Invalid(fmt::format("none of {:.0f} uses of blocks is of one that a share of {} looks at: expected a larger share",
-                               out.blocks_.all / options.sampled, options.sampled));
+    return Invalid(
+        fmt::format("none of {:.0f} uses of blocks is of one that a share of {} looks at: expected a larger share",
+                    out.blocks_.all / options.sampled, options.sampled));
   }
   for (StackDistances::Sums* sums : {&out.blocks_, &out.tokens_}) {
     std::partial_sum(sums->hits.begin(), sums->hits.end(), sums->hits.begin());

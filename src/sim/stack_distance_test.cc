@@ -69,5 +69,13 @@ TEST(StackDistance, AShareThatIsNoneIsRefused) {
   EXPECT_EQ(Measure({}).BlockHitRate(5), 0);
 }
 
+TEST(StackDistance, WhatLooksAtNothingIsRefused) {
+  const Trace trace{.block_tokens = 1, .requests = {{.input_tokens = 2, .blocks = {1, 2}}}};
+  EXPECT_EQ(MeasureStackDistances(trace, {.sampled = 1e-9}).status().message(),
+            "none of 2 uses of blocks is of one that a share of 1e-09 looks at: expected a larger share");
+  EXPECT_EQ(MeasureStackDistances(trace, {.warm_up_requests = 1}).status().message(),
+            "a warm-up of 1 requests leaves none of 1 to be counted: expected fewer");
+}
+
 }  // namespace
 }  // namespace cachalot::sim

@@ -1,8 +1,16 @@
 #include "sim/trace.h"
 
+#include <fmt/format.h>
+
 #include "base/json.h"
 
 namespace cachalot::sim {
+
+Status CheckWarmUp(const Trace& trace, uint64_t requests) {
+  if (requests == 0 || requests < trace.requests.size()) return OkStatus();
+  return Invalid(fmt::format("a warm-up of {} requests leaves none of {} to be counted: expected fewer", requests,
+                             trace.requests.size()));
+}
 
 std::string FormatTrace(const Trace& trace) {
   std::string out;

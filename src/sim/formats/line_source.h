@@ -2,15 +2,16 @@
 // Threads:   one.
 // Ownership: owns the file and what was read of it; borrows a text.
 // Invariant: a line has no end mark, and nothing in it but what was there. A file is read as it is when it is read.
-// Cost:      linear; memory for a part of the file, and one line of at most kMaxLineBytes.
+// Cost:      linear; memory for a part of the file, and one line of at most `most_line_bytes`.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include "base/file_system.h"
+#include "base/file.h"
 #include "base/status.h"
 
 namespace cachalot::sim {
@@ -19,9 +20,8 @@ class LineSource {
  public:
   static constexpr uint64_t kMaxLineBytes = uint64_t{1} << 28;
 
-  // What is no regular file, as a pipe, is read as a whole; kInvalid when that is more than kMaxPipeBytes.
-  static constexpr uint64_t kMaxPipeBytes = uint64_t{1} << 32;
-  static Result<LineSource> Open(const std::string& path);
+  // Of a file, a pipe or a device.
+  static Result<LineSource> Open(const std::string& path, uint64_t most_line_bytes = kMaxLineBytes);
   explicit LineSource(std::string_view text) : left_(text) {}
 
   // The next line, which lives until the next call; false at the end. kInvalid for a line that is too long.
@@ -30,14 +30,11 @@ class LineSource {
   uint64_t number() const { return number_; }
 
  private:
-  LineSource(std::unique_ptr<File> file, uint64_t bytes) : file_(std::move(file)), unread_bytes_(bytes) {}
-  explicit LineSource(std::unique_ptr<const std::string> whole) : whole_(std::move(whole)), left_(*whole_) {}
+  LineSource(InputStream file, uint64_t most_line_bytes) : file_(std::move(file)), most_line_bytes_(most_line_bytes) {}
   Status ReadMore();
 
-  std::unique_ptr<File> file_;
-  std::unique_ptr<const std::string> whole_;  // of a pipe
-  uint64_t offset_ = 0;                       // in the file, of what is unread
-  uint64_t unread_bytes_ = 0;                 // of the file
+  std::optional<InputStream> file_;  // nothing once it has ended
+  uint64_t most_line_bytes_ = kMaxLineBytes;
   std::string buffer_;
   std::string_view left_;  // of the text, or of the buffer
   uint64_t number_ = 0;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kVersionKey = "cachalot_record";
 constexpr int64_t kVersion = 1, kTagBits = 32, kMostBlockTokens = 1 << 20;
+constexpr int64_t kTile = 16;  // no server has other blocks
 // Requests that ended so would have been nothing to any server.
 constexpr std::string_view kNeverAsked[] = {"invalid", "shutting_down", "poisoned"};
 
@@ -80,8 +81,10 @@ class RecordFormat final : public TraceFormat {
       return Invalid(fmt::format("\"tag_bits\": expected {}", kTagBits));
     }
     const Json* block = line.Find("block_tokens");
-    if (block == nullptr || block->AsInt() == nullptr || *block->AsInt() < 1 || *block->AsInt() > kMostBlockTokens) {
-      return Invalid(fmt::format("\"block_tokens\": expected 1 to {}", kMostBlockTokens));
+    if (block == nullptr || block->AsInt() == nullptr || *block->AsInt() < kTile || *block->AsInt() % kTile != 0 ||
+        *block->AsInt() > kMostBlockTokens) {
+      return Invalid(fmt::format("\"block_tokens\": expected a multiple of {} up to {}, got {}", kTile,
+                                 kMostBlockTokens, block == nullptr ? "nothing" : block->Dump()));
     }
     if (options_.block_tokens == 0) trace_.block_tokens = static_cast<uint32_t>(*block->AsInt());
     headed_ = true;

@@ -21,6 +21,8 @@
 namespace cachalot::sim {
 namespace {
 
+constexpr int64_t kMostTokenId = INT32_MAX;
+
 using Names = std::span<const std::string_view>;
 
 constexpr std::string_view kRequestParts[] = {"obj", "body", "request", "params", "sampling_params"};
@@ -73,6 +75,10 @@ Result<std::vector<uint32_t>> WordsOfIds(const Found& found) {
     if (id.AsInt() == nullptr) {
       return Invalid(fmt::format("\"{}\"[{}]: expected a token id, got {}; logs that are cut short do not do",
                                  found.name, words.size(), id.TypeName()));
+    }
+    if (*id.AsInt() < 0 || *id.AsInt() > kMostTokenId) {
+      return Invalid(fmt::format("\"{}\"[{}]: expected a token id from 0 to {}, got {}", found.name, words.size(),
+                                 kMostTokenId, *id.AsInt()));
     }
     words.push_back(static_cast<uint32_t>(SplitMix64(static_cast<uint64_t>(*id.AsInt()))() >> 32));
   }
