@@ -291,6 +291,7 @@ TEST_P(SessionTiers, AnotherModelRestoresTheHistoryAndNotTheKv) {
   EXPECT_TRUE(restored.durable);
   EXPECT_EQ(restored.moved_tokens, 0u);
   EXPECT_TRUE(restored.sessions.front().other_model);
+  EXPECT_GT(restored.sessions.front().recompute_seconds, 0);
   EXPECT_EQ(restored.sessions.front().state, SessionState::kCold);
   EXPECT_EQ(restored.sessions.front().tokens, history.size());
   Ask(tiered, Of(2, "b", And(history, 7), 6));

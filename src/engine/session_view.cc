@@ -17,7 +17,11 @@ SessionView Engine::State::ViewOf(const SessionName& name, const Session& sessio
                    .pinned = record.pinned,
                    .in_use = InUse(name),
                    .other_model = record.identity != identity};
-  if (!view.other_model && !record.tokens.empty()) AddPlaces(session, &view);
+  if (view.other_model) {
+    view.recompute_seconds = step_cost.Added(work_shape.Rows(0, record.tokens.size()));
+  } else if (!record.tokens.empty()) {
+    AddPlaces(session, &view);
+  }
   return view;
 }
 

@@ -169,6 +169,7 @@ TEST_F(SessionApiTest, WhatIsWronglyAskedNeverReachesTheEngine) {
   EXPECT_EQ(Refusal("GET", "/v1/kv/sessions/s/suspend", ""), 405);
   EXPECT_EQ(Refusal("GET", "/v1/kv/sessions?tenant=bob", ""), 403);
   EXPECT_EQ(Refusal("POST", "/v1/kv/prefetch", "{}"), 400);
+  EXPECT_EQ(Refusal("POST", "/v1/kv/prefetch", R"({"session":"s","into":1})"), 400);
   EXPECT_EQ(Ask("GET", "/v1/kv/sessions", "", {}).status, 200);
   EXPECT_EQ(generator_->WaitForCommands(1).size(), 1u);
 }

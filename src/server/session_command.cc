@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "server/field_reader.h"
 #include "server/retention_fields.h"
@@ -16,13 +20,16 @@ namespace {
 using engine::SessionCommand;
 using engine::SessionVerb;
 
-// The field that a verb's body may have; empty: none.
-std::string_view FieldOf(SessionVerb verb) {
+constexpr std::string_view kIn = "in", kId = "id", kFile = "file";
+constexpr std::string_view kOfPrefetch[] = {"session", kIn};
+
+// The fields that a verb's body may have.
+std::span<const std::string_view> FieldsOf(SessionVerb verb) {
   switch (verb) {
-    case SessionVerb::kResume: return "in";
-    case SessionVerb::kFork: return "id";
+    case SessionVerb::kResume: return {&kIn, 1};
+    case SessionVerb::kFork: return {&kId, 1};
     case SessionVerb::kSave:
-    case SessionVerb::kRestore: return "file";
+    case SessionVerb::kRestore: return {&kFile, 1};
     default: return {};
   }
 }
@@ -48,11 +55,11 @@ bool IsFileName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxSessionFileBytes && name[0] != '.' && std::ranges::all_of(name, is_plain);
 }
 
-void RefuseUnknown(FieldReader& reader, const Json& body, std::string_view known) {
+void RefuseUnknown(FieldReader& reader, const Json& body, std::span<const std::string_view> known) {
   for (const auto& [key, value] : *body.AsObject()) {
-    if (key == known) continue;
+    if (std::ranges::count(known, key) > 0) continue;
     reader.Fail(Excerpt(key), known.empty() ? "is not known; nothing is expected here"
-                                            : fmt::format("is not known; expected {}", known));
+                                            : fmt::format("is not known; expected {}", fmt::join(known, " or ")));
   }
 }
 
@@ -125,7 +132,7 @@ ApiResult<SessionCommand> ReadSessionCommand(const RouteMatch& match, Method met
   const Json& json = std::get<Json>(parsed);
   if (json.AsObject() == nullptr) return InvalidBody("expected a JSON object");
   FieldReader reader(json, "");
-  RefuseUnknown(reader, json, FieldOf(command.verb));
+  RefuseUnknown(reader, json, FieldsOf(command.verb));
   ReadField(reader, &command);
   if (!reader.ok()) return *reader.error();
   return command;
@@ -163,6 +170,7 @@ ApiResult<SessionCommand> ReadPrefetch(const PrepareContext& context, std::strin
     return ReadPrompt(context, json, command.when);
   }
   ReadId(reader, "session", &command.name.id);
+  if (!has_prompt) RefuseUnknown(reader, json, kOfPrefetch);
   if (has_prompt) reader.Fail("session", "is given, and so is a prompt; one of both is expected");
   if (!reader.ok()) return *reader.error();
   return command;
