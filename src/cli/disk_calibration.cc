@@ -90,7 +90,7 @@ Result<TierRateTable> MeasureIn(const std::string& folder, uint64_t block_bytes,
   CACHALOT_RETURN_IF_ERROR(store->Close());
 
   std::ranges::sort(alone);
-  const double up_rate = static_cast<double>(bytes / kRuns * (kRuns - kAlone)) / up;
+  const double up_rate = static_cast<double>(bytes) * (kRuns - kAlone) / kRuns / up;
   const double latency = std::max(alone[kAlone / 2] - static_cast<double>(block_bytes) / up_rate, 0.0);
   TierRateTable rates;
   auto& disk = rates[TierIndex(TierId::kDisk)];

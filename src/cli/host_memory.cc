@@ -33,7 +33,7 @@ Result<std::unique_ptr<HostMemory>> ClaimHostMemory(const TierOptions& options, 
                                             .groups = static_cast<uint32_t>(layout.groups.size()),
                                             .eviction = options.host_eviction});
   if (!tier.ok()) return tier.status().Annotate("--host-memory");
-  return std::make_unique<HostMemory>(std::move(arena).value(), std::move(tier).value());
+  return std::make_unique<HostMemory>(HostMemory{std::move(arena).value(), std::move(tier).value()});
 }
 
 std::string NoteOn(const HostMemory* memory, uint32_t hot_slots, std::string_view device) {

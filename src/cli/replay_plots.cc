@@ -44,14 +44,14 @@ class Series {
     return plot;
   }
   // At each sample.
-  void Add(std::string label, const std::function<double(const ServingSample&)>& level, Plot* plot) const {
-    Plot::Line& line = plot->lines.emplace_back(std::move(label));
+  void Add(const std::string& label, const std::function<double(const ServingSample&)>& level, Plot* plot) const {
+    Plot::Line& line = plot->lines.emplace_back(Plot::Line{label, {}});
     for (const ServingSample& sample : samples_) line.values.push_back(level(sample));
   }
   // Between each and the one before, of which the first has none.
-  void AddBetween(std::string label, const std::function<double(const ServingSample&, const ServingSample&)>& change,
-                  Plot* plot) const {
-    Plot::Line& line = plot->lines.emplace_back(std::move(label));
+  void AddBetween(const std::string& label,
+                  const std::function<double(const ServingSample&, const ServingSample&)>& change, Plot* plot) const {
+    Plot::Line& line = plot->lines.emplace_back(Plot::Line{label, {}});
     for (size_t i = 0; i < samples_.size(); ++i) {
       line.values.push_back(i == 0 ? kNothing : change(samples_[i - 1], samples_[i]));
     }
@@ -234,7 +234,7 @@ Plot CurvePlot(const Json::Array& rows) {
   for (const auto& [label, name] :
        {std::pair{"lru, of tokens", "lru_token_hit_rate"}, std::pair{"optimum, of tokens", "optimum_token_hit_rate"},
         std::pair{"lru, of blocks", "lru_block_hit_rate"}, std::pair{"optimum, of blocks", "optimum_block_hit_rate"}}) {
-    Plot::Line& line = plot.lines.emplace_back(label);
+    Plot::Line& line = plot.lines.emplace_back(Plot::Line{label, {}});
     for (const auto& [capacity, row] : by_capacity) line.values.push_back(NumberIn(*row, name));
   }
   for (const auto& [capacity, row] : by_capacity) plot.x.push_back(capacity);

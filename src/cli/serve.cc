@@ -221,7 +221,7 @@ Status ServeCommand(const Arguments& arguments) {
   std::fflush(stdout);
   const SignalThread signals(server);
   server.Wait();
-  const Status closed = CloseStore(*model, std::chrono::seconds(server_options.drain_timeout));
+  Status closed = CloseStore(*model, std::chrono::seconds(server_options.drain_timeout));
   logs->Close();
   return closed;
 }

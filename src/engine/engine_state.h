@@ -136,7 +136,7 @@ struct Engine::State {
 
   // session_commands.cc
   void TakeSessionCommands(std::vector<SessionCommand> commands, StepOutput* out);
-  void BeginCommand(SessionCommand command, SessionMove* move);
+  void BeginCommand(const SessionCommand& command, SessionMove* move);
   void ListSessions(const SessionCommand& command, SessionAnswer* answer) const;
   void BeginFork(const std::string& id, SessionMove* move);
   void BeginPin(bool pinned, SessionMove* move);
@@ -362,10 +362,10 @@ struct Engine::State {
   std::vector<uint64_t> refused_arrivals;  // of those that found no room when all were tried last; one per tenant
   bool draining = false;
   Sessions sessions;
-  std::vector<SessionMove> moves;      // under way, the oldest first
-  std::optional<SessionFile> file;     // that is being saved or restored
-  uint64_t unix_seconds = 0;           // at this step
-  std::deque<SlotCopies> slot_copies;  // under way
+  std::vector<SessionMove> moves;                       // under way, the oldest first
+  std::optional<SessionFile> file;                      // that is being saved or restored
+  uint64_t unix_seconds = 0;                            // at this step
+  std::deque<SlotCopies> slot_copies;                   // under way
   bool found_taken = false, sessions_were_well = true;  // the store's sessions; when it was last looked at
   WayUp up;
   WayDown down;

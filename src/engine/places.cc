@@ -104,7 +104,7 @@ void Engine::State::GivePlaces() {
       if (request.place.taken) continue;
       if (next == nullptr || held_by(request.asked.tenant) < held_by(next->asked.tenant)) next = &request;
     }
-    if (can_run && !HasPlaceFor(*next)) return;
+    if (next == nullptr || (can_run && !HasPlaceFor(*next))) return;
     next->place.taken = true;
     next->place.since = now;
     next->place.resident_tokens = 0;

@@ -96,7 +96,7 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
   prefetch.sequence = kv.Create(prefetch.scope, {}, until);
   kv.Attach(prefetch.sequence, tokens.first(stored.end), stored.end, true);
   prefetch.promise.ShrinkTo(full + windows - resident.idle_full_slots);
-  prefetch.loading = MakeLoading(tokens.first(stored.end), std::move(stored));
+  prefetch.loading = MakeLoading(tokens, std::move(stored));
   prefetch.loading->front_at = Nanos::max();
   if (!BeginLoad(*prefetch.loading, prefetch.sequence, windows)) {
     prefetch.loading.reset();

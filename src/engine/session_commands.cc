@@ -15,12 +15,12 @@ bool IsOfOneSession(SessionVerb verb) {
 }  // namespace
 
 void Engine::State::TakeSessionCommands(std::vector<SessionCommand> commands, StepOutput* out) {
-  for (SessionCommand& command : commands) {
+  for (const SessionCommand& command : commands) {
     SessionMove move{.name = command.name, .answer = {.id = command.id, .verb = command.verb}};
     if (IsOfOneSession(command.verb) && sessions.Find(command.name) == nullptr) {
       move.answer.found = false;
     } else {
-      BeginCommand(std::move(command), &move);
+      BeginCommand(command, &move);
     }
     if (move.is_over()) {
       EndMove(std::move(move), out);
@@ -30,12 +30,12 @@ void Engine::State::TakeSessionCommands(std::vector<SessionCommand> commands, St
   }
 }
 
-void Engine::State::BeginCommand(SessionCommand command, SessionMove* move) {
+void Engine::State::BeginCommand(const SessionCommand& command, SessionMove* move) {
   switch (command.verb) {
     case SessionVerb::kList: return ListSessions(command, &move->answer);
     case SessionVerb::kShow: return;
     case SessionVerb::kSuspend: return BeginSuspend(move);
-    case SessionVerb::kResume: return BeginResume(command, move);
+    case SessionVerb::kResume:
     case SessionVerb::kPrefetch: return BeginResume(command, move);
     case SessionVerb::kPin: return BeginPin(command.pinned, move);
     case SessionVerb::kFork: return BeginFork(command.other, move);

@@ -211,7 +211,7 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   const bool first_part = decision.way == sched::ResumeWay::kBoth && chosen.meets_from > whole;
   const bool at_once = decision.way == sched::ResumeWay::kBoth && !first_part;
   stored.CutTo(first_part ? chosen.meets_from : chosen.end_token, kv.geometry());
-  std::unique_ptr<Loading> loading = MakeLoading(tokens.first(stored.end), std::move(stored));
+  std::unique_ptr<Loading> loading = MakeLoading(tokens, std::move(stored));
   loading->front_at =
       now + (at_once ? Nanos(0) : FromSeconds(std::max(kGrace * chosen.wait_seconds, decision.step_seconds)));
   loading->deadline = now + PatienceFor(decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)]);
@@ -221,8 +221,10 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   return loading;
 }
 
+// Of the first of these tokens, up to the end of `stored`.
 std::unique_ptr<Loading> Engine::State::MakeLoading(std::span<const TokenId> tokens, StoredBlocks stored) const {
   const kv::KvGeometry& geometry = kv.geometry();
+  tokens = tokens.first(stored.end);
   sched::MeetingView view{.first_token = stored.first * geometry.block_tokens,
                           .end_token = tokens.size(),
                           .block_tokens = geometry.block_tokens};

@@ -115,6 +115,7 @@ void DrawStack(const Plot& plot, SvgDrawing& drawing) {
   std::vector<double> below(plot.x.size(), 0);
   for (size_t line = 0; line < plot.lines.size(); ++line) {
     std::vector<SvgPoint> area;
+    area.reserve(2 * corners.size());
     for (const Place& corner : corners) area.push_back({drawing.X(corner.x), drawing.Y(below[corner.value])});
     for (size_t i = 0; i < below.size(); ++i) below[i] += ValueOf(plot.lines[line].values[i]);
     for (size_t i = corners.size(); i-- > 0;) {

@@ -51,7 +51,7 @@ std::optional<tier::Staging> ReplayedStore::TakeStaging(uint64_t bytes) {
 }
 
 Status ReplayedStore::Clear() {
-  const Status status = Logged(!Refused(engine::StoreConsent::kClear));
+  Status status = Logged(!Refused(engine::StoreConsent::kClear));
   TakeLevels();
   return status;
 }

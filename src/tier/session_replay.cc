@@ -154,7 +154,7 @@ Result<JournalFiles> FindFiles(FileSystem& files, const std::string& folder, Ses
     const std::optional<NamedFile> file = ParseName(name);
     if (!file) continue;
     replay.next_number = std::max(replay.next_number, file->number + 1);
-    const std::string path = folder + "/" + name;
+    const std::string path = fmt::format("{}/{}", folder, name);
     if (file->kind != SessionFileName::kTemporary) {
       const Result<SessionFileReader> reader = SessionFileReader::Open(files, path);
       if (!reader.ok() && reader.status().code() != Code::kCorrupt) return reader.status();
@@ -237,8 +237,8 @@ Result<SessionReplay> ReplaySessions(FileSystem& files, const std::string& folde
   SessionReplay replay;
   CACHALOT_ASSIGN_OR_RETURN(const JournalFiles found, FindFiles(files, folder, replay));
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<SessionChange> deletions, ReadDeletions(files, found.deletions, replay));
-  std::vector<uint64_t> deleted;
-  for (const SessionChange& deletion : deletions) deleted.push_back(deletion.sequence);
+  std::vector<uint64_t> deleted(deletions.size());
+  std::ranges::transform(deletions, deleted.begin(), &SessionChange::sequence);
   LossCount losses(std::move(deleted));
   std::vector<uint64_t> ends(found.logs.size() + 1, kSessionSequenceLimit);
   for (size_t i = found.logs.size(); i > 0; --i)

@@ -43,7 +43,7 @@ class SessionStore::Batch final : public TransferJob {
       : journal_(journal), changes_(std::move(changes)), stats_(journal.stats()) {}
 
   Status Run(std::span<std::byte>, const std::atomic<bool>&) override {
-    const Status status = ApplyAll();
+    Status status = ApplyAll();
     stats_ = journal_.stats();
     return status;
   }
