@@ -8,10 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
+
 namespace cachalot {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool BeginsLabel(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool BeginsName(char c) { return BeginsLabel(c) || c == ':'; }
 

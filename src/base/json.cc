@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "base/ascii.h"
 #include "base/json_syntax.h"
 #include "base/utf8.h"
 
@@ -93,8 +94,6 @@ Result<Json> Convert(simdjson::dom::element element, int depth) {
   }
   return Internal("unknown JSON element type");
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // The text with "e0" after every integer of more than 18 digits, so that the parser reads it as a double.
 std::string WithLongIntegersAsDoubles(std::string_view text) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
+
 namespace cachalot {
 namespace {
 
@@ -39,8 +41,6 @@ constexpr std::array kParsed = {
 };
 
 constexpr std::array<const char*, 7> kPrinted = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view TakeDigits(std::string_view* text) {
   const size_t n = std::find_if_not(text->begin(), text->end(), IsDigit) - text->begin();

@@ -30,7 +30,7 @@ std::string DecisionsAgain(const std::string& inputs, const std::optional<std::s
 TEST(InputReplayOfTiers, WhateverTheDiskDidTheDecisionsAreMadeAgain) {
   SetLogLevel(LogLevel::kOff);
   uint64_t compared = 0, others = 0, loaded = 0, failed = 0;
-  for (uint64_t seed = 0; seed < 8; ++seed) {
+  for (uint64_t seed = 0; seed < 14; ++seed) {
     const auto compare = [&](const engine::EngineLogs& logs) {
       ASSERT_TRUE(DecisionsAgain(logs.inputs(), {}) == logs.decisions()) << "seed " << seed;
       others += DecisionsAgain(logs.inputs(), "length") != logs.decisions();
@@ -49,7 +49,7 @@ TEST(InputReplayOfTiers, WhateverTheDiskDidTheDecisionsAreMadeAgain) {
     failed += report.failed_loads;
   }
   EXPECT_GT(compared, 20u);
-  EXPECT_GT(loaded, 150u);
+  EXPECT_GT(loaded, 300u);
   EXPECT_GT(failed, 0u);
   EXPECT_GT(others, compared / 2);
 }

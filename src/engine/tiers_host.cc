@@ -15,6 +15,15 @@ constexpr double kFreeShare = 1.0 / 16;  // of the slots that nobody uses: kept 
 constexpr uint64_t kCopyingShare = 8;    // at most 1/8 of the pool is on its way out
 constexpr double kCopyPrice = 0.01;      // seconds that others lose by a second of copying beside them
 
+// Blocks leave until so many slots are free, or will be once their copies have ended.
+void EvictUntil(uint64_t slots, Haste haste, kv::KvManager& kv, WayDown* down) {
+  const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
+  if (given_up >= slots) return;
+  down->haste = haste;
+  kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
+  down->haste = Haste::kNone;
+}
+
 }  // namespace
 
 void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
@@ -134,10 +143,7 @@ void Engine::State::AwaitCopy() {
 // For whoever takes slots now: what must go for it is handed down where that is worth the time of everybody.
 void Engine::State::AwaitCopies(uint64_t slots) {
   if (host != nullptr && memory.asynchronous()) {
-    const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
-    down.haste = Haste::kAwaited;
-    if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(slots - given_up));
-    down.haste = Haste::kNone;
+    EvictUntil(slots, Haste::kAwaited, kv, &down);
     while (kv.deferred_slots() > 0 && kv.free_slots() < slots) AwaitCopy();
   }
   const auto at_hand = [&] {
@@ -156,19 +162,14 @@ void Engine::State::HandDownAhead() {
   const uint64_t wanted = sched::BlocksToClean(
       {.evictable = kv.available_slots() + deferred, .clean = kv.free_slots(), .copying = deferred}, kFreeShare);
   if (wanted == 0) return;
-  down.haste = Haste::kAhead;
-  kv.EvictAhead(static_cast<uint32_t>(std::min(wanted, most - deferred)));
-  down.haste = Haste::kNone;
+  EvictUntil(kv.free_slots() + deferred + std::min(wanted, most - deferred), Haste::kAhead, kv, &down);
 }
 
 // For a load, which takes many slots at once: what must go for it is handed down, as it would else be dropped. Returns
 // how many of them it may have now; none: others are under way.
 uint64_t Engine::State::FreeForLoad(uint64_t slots) {
   if (host == nullptr || !memory.asynchronous()) return slots;
-  const uint64_t given_up = kv.free_slots() + kv.deferred_slots();
-  down.haste = Haste::kAhead;
-  if (given_up < slots) kv.EvictAhead(static_cast<uint32_t>(std::min<uint64_t>(slots - given_up, kv.geometry().slots)));
-  down.haste = Haste::kNone;
+  EvictUntil(slots, Haste::kAhead, kv, &down);
   EndCopies();
   return kv.deferred_slots() == 0 ? slots : std::min<uint64_t>(slots, kv.free_slots());
 }

@@ -1,5 +1,6 @@
 #include "sim/formats/pieces.h"
 
+#include "base/ascii.h"
 #include "base/hash.h"
 #include "base/utf8.h"
 
@@ -9,7 +10,6 @@ namespace {
 constexpr size_t kMostLetters = 8, kMostDigits = 3;
 
 bool IsBlank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Where the run of such characters from `at` on ends, at most so many of them.
