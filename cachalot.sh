@@ -13,7 +13,8 @@ HELP
     test) cat <<'HELP' ;;
 ./cachalot.sh test [--yes] [--slow]
 Builds the release and dev (address and undefined-behaviour sanitizers) presets, checks the sources, fetches the default
-model and runs the fast tests in both builds. --slow runs the slow ones too, in the release build.
+model and runs the fast tests in both builds; those that need the model or measure whole loads in the release build only.
+--slow runs the slow ones too, in the release build.
 HELP
     bench) cat <<'HELP' ;;
 ./cachalot.sh bench [--yes] [ARGUMENTS]
