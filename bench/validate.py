@@ -3,12 +3,14 @@
 
     bench/validate.py smollm2 gemma3-270m                   # ten minutes per workload, three times
     bench/validate.py --minutes 1 --runs 1 --workloads chat smollm2
+    bench/validate.py --results validation.jsonl            # keeps each run, and goes on after those that are there
     bench/validate.py --list
 
 A run: `cachalot calibrate` measures the machine, `cachalot serve --record` serves the workload that `cachalot bench serve`
 sends, and `cachalot replay --engine` replays what was recorded with the profile just measured and a pool of the same size.
 Hit tokens are to be equal to 1 %, throughput within 10 %, p50 and p99 of the time to the first token within 15 and
 25 %. Where others took more than 5 % of the processors' time a run is void and repeated; of several the median counts.
+The first run of every workload comes before the second of any. Under `taskset -c 0` all of it has one processor.
 Needs nothing but Python.
 """
 
@@ -32,6 +34,7 @@ WORKLOADS = {
                   "--prefixes 12 --prefix-tokens 1200 --turns 1 --prompt-tokens 40 --max-tokens 30"),
     "unique": ("prompts that share nothing", 0.2, "--turns 1 --prompt-tokens 350 --max-tokens 40"),
 }
+ENDPOINTS = {"gemma3-270m": "completions"}  # it has no chat template
 SERVER = ["--kv-memory", "96MiB", "--context", CONTEXT]
 LIMITS = {"hit tokens": 0.01, "tokens/s": 0.10, "TTFT p50": 0.15, "TTFT p99": 0.25}
 
@@ -85,7 +88,8 @@ def one_run(options, model, workload, seed):
         with Server(options.cachalot, model, flags_of_server) as server:
             slots = server.get("/v1/kv")["slots"]["total"]
             run([options.cachalot, "bench", "serve", "--url", server.url, "--json", "--seed", seed, "--ignore-eos",
-                 "--rate", rate * options.load, "--duration", 60 * options.minutes, *flags.split()])
+                 "--endpoint", ENDPOINTS.get(model, "chat"), "--rate", rate * options.load,
+                 "--duration", 60 * options.minutes, *flags.split()])
         stolen, total = (after - before for after, before in zip(stolen_and_all(), (stolen, total)))
         return served(record), replayed(options, model, profile, record, slots), stolen / total
 
@@ -94,25 +98,56 @@ def difference(real, simulated):
     return abs(simulated - real) / real if real else float(simulated != real)
 
 
-def validate(options, model, workload):
+class Results:
+    """Runs that are not void; in a file where one is named, a line each, to which others may add."""
+
+    def __init__(self, path):
+        self.path, self.own = path, []
+
+    def of(self, model, workload, minutes):
+        runs = self.own
+        if self.path:
+            runs = [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
+        return [run for run in runs
+                if (run["model"], run["workload"]) == (model, workload) and run["minutes"] >= minutes]
+
+    def add(self, run):
+        self.own.append(run)
+        if self.path:
+            with self.path.open("a") as file:
+                file.write(json.dumps(run) + "\n")
+
+
+def next_run(options, results, model, workload):
+    """Repeats what is void."""
+    before = results.of(model, workload, options.minutes)
+    seed = max([run["seed"] for run in before], default=options.seed - 1)
+    void = True
+    while void:
+        seed += 1
+        real, simulated, stolen = one_run(options, model, workload, seed)
+        void = stolen > 0.05
+        print(f"{model}, {workload}, seed {seed}: {real} served, {simulated} replayed, {100 * stolen:.1f} % stolen"
+              f"{', void' if void else ''}", file=sys.stderr, flush=True)
+    results.add({"model": model, "workload": workload, "minutes": options.minutes, "load": options.load, "seed": seed,
+                 "stolen": stolen, "served": real, "replayed": simulated})
+
+
+def report(model, workload, runs):
+    """Whether the medians are within the limits."""
     print(f"\n### {model}, {workload}: {WORKLOADS[workload][0]}\n")
     print("| run | requests | stolen | " + " | ".join(f"{name}: served, replayed" for name in LIMITS) + " |")
     print("| ---: | ---: | ---: |" + " ---: |" * len(LIMITS))
-    runs, seed = [], options.seed
-    while len(runs) < options.runs:
-        real, simulated, stolen = one_run(options, model, workload, seed)
-        seed += 1
-        void = stolen > 0.05
+    for i, run in enumerate(runs):
+        real, simulated = run["served"], run["replayed"]
         cells = [f"{real[name]:.4g}, {simulated[name]:.4g} ({100 * difference(real[name], simulated[name]):.1f} %)"
                  for name in LIMITS]
-        print(f"| {'void' if void else len(runs) + 1} | {real['requests']} | {100 * stolen:.1f} % | {' | '.join(cells)} |",
-              flush=True)
-        if not void:
-            runs.append({name: difference(real[name], simulated[name]) for name in LIMITS})
-    medians = {name: statistics.median(run[name] for run in runs) for name in LIMITS}
+        print(f"| {i + 1} | {real['requests']} | {100 * run['stolen']:.1f} % | {' | '.join(cells)} |")
+    medians = {name: statistics.median(difference(run["served"][name], run["replayed"][name]) for run in runs)
+               for name in LIMITS}
     verdicts = [f"{100 * medians[name]:.1f} % {'≤' if medians[name] <= limit else '>'} {100 * limit:.0f} %"
                 for name, limit in LIMITS.items()]
-    print(f"| median | | | {' | '.join(verdicts)} |")
+    print(f"| median | | | {' | '.join(verdicts)} |", flush=True)
     return all(medians[name] <= limit for name, limit in LIMITS.items())
 
 
@@ -126,13 +161,19 @@ def main():
     parser.add_argument("--load", type=float, default=1, help="requests come so much faster")
     parser.add_argument("--flags", default="", help="further flags of the engine, for both, separated by spaces")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path, help="keeps runs; those of at least as many minutes in it count")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     if options.list:
         for name, (what, rate, flags) in WORKLOADS.items():
             print(f"{name}: {what}; {rate} conversations a second; {flags}")
         return
-    sys.exit(0 if all([validate(options, model, name) for model in options.models for name in options.workloads]) else 1)
+    results, kinds = Results(options.results), [(model, name) for model in options.models for name in options.workloads]
+    for count in range(options.runs):
+        for model, name in kinds:
+            if len(results.of(model, name, options.minutes)) <= count:
+                next_run(options, results, model, name)
+    sys.exit(0 if all([report(model, name, results.of(model, name, options.minutes)) for model, name in kinds]) else 1)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,19 @@ Result<MemoryInfo> ReadMemoryInfo(const std::string& root) {
   return info;
 }
 
+std::string ProcessorName(const std::string& root) {
+  constexpr std::string_view kKey = "model name";
+  constexpr uint64_t kMostBytes = 16 << 20;  // some KiB per processor
+  const Result<std::string> text = ReadFile(root + "/proc/cpuinfo", kMostBytes);
+  if (!text.ok()) return "";
+  for (std::string_view left = *text; !left.empty();) {
+    const std::string_view line = NextLine(&left);
+    const size_t name = line.find_first_not_of(" \t", std::min(line.find(':'), line.size() - 1) + 1);
+    if (line.starts_with(kKey) && name != std::string_view::npos) return std::string(line.substr(name));
+  }
+  return "";
+}
+
 uint32_t UsableCpus(const std::string& root) {
   uint32_t cpus = AffinityCpus();
   for (const std::string& folder : GroupFolders(root, "")) {

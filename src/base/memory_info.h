@@ -1,4 +1,5 @@
 // How much memory and how many processors this process may use: the least of the machine's and its control group's.
+// And what these call themselves.
 // Threads:   any.
 // Ownership: none.
 // Invariant: available_bytes <= total_bytes.
@@ -24,5 +25,8 @@ Result<MemoryInfo> ReadMemoryInfo(const std::string& root = "");
 
 // Processors in the affinity mask, or fewer when a control group's quota allows fewer whole ones. At least 1.
 uint32_t UsableCpus(const std::string& root = "");
+
+// What the first processor calls itself, e.g. "AMD EPYC 7B12"; empty where the system does not say.
+std::string ProcessorName(const std::string& root = "");
 
 }  // namespace cachalot

@@ -31,6 +31,16 @@ class FakeRoot : public testing::Test {
 constexpr uint64_t kKiB = 1024;
 constexpr uint64_t kMiB = 1024 * kKiB;
 
+TEST_F(FakeRoot, TheFirstProcessorTellsItsName) {
+  EXPECT_EQ(ProcessorName(root_), "");
+  Put("/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 49\nmodel name\t: Some CPU @ 2 GHz\nflags\t\t: a\n");
+  EXPECT_EQ(ProcessorName(root_), "Some CPU @ 2 GHz");
+  Put("/proc/cpuinfo", "model name");
+  EXPECT_EQ(ProcessorName(root_), "");
+  Put("/proc/cpuinfo", "model name\t:  \n\nmodel name");
+  EXPECT_EQ(ProcessorName(root_), "");
+}
+
 TEST_F(FakeRoot, WithoutControlGroupsTheMachineDecides) {
   const MemoryInfo info = ReadMemoryInfo(root_).value();
   EXPECT_EQ(info.total_bytes, 16'000'000 * kKiB);

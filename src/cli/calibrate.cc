@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/memory_info.h"
 #include "cli/calibration.h"
 #include "cli/calibration_run.h"
 #include "cli/commands.h"
@@ -89,6 +90,9 @@ Status CalibrateCommand(const Arguments& arguments) {
   std::string path = std::exchange(model_options.calibration, "");
   CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
   cost::CalibrationProfile profile{.key = CalibrationKeyOf(*model)};
+  const std::string processor = ProcessorName();
+  profile.source = fmt::format("cachalot calibrate {} on {}, {} thread(s)", model->name,
+                               processor.empty() ? "a processor without a name" : processor, profile.key.threads);
   if (path.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(path, CalibrationPath(profile.key));
   }

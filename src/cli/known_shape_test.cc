@@ -39,6 +39,7 @@ std::string WriteCalibrationOf(const std::string& model) {
   const std::string path = PathOf("calibration.json");
   const cost::CalibrationProfile profile{
       .key = {.model = FingerprintOf(model), .numerics = "cpu-1", .isa = "avx2", .threads = 2, .kv_type = "f16"},
+      .source = "a test",
       .curve = {0.01, 5e-5, 4e-9, 0, 2e-5},
       .tiers = {}};
   EXPECT_TRUE(WriteFileAtomically(path, cost::ProfileText(profile)).ok());
@@ -68,7 +69,9 @@ TEST(Calibration, OfAnotherModelIsRefusedByWhoeverIsToldBoth) {
   EngineReplayOptions replay{.engine = true, .profile = path, .kv_blocks = 4000, .kv_model = "llama-3.1-70b"};
   EXPECT_THAT(EngineReplay(trace, replay, {}).status().message(), HasSubstr("of llama-3.1-70b there is a config only"));
   replay.kv_model = "";
-  EXPECT_TRUE(EngineReplay(trace, replay, {}).ok());  // whose KV it is, nobody says
+  const Result<EngineReplayed> replayed = EngineReplay(trace, replay, {});  // whose KV it is, nobody says
+  ASSERT_TRUE(replayed.ok());
+  EXPECT_EQ(replayed->step_costs, "a test");
 }
 
 TEST(KnownShape, AFolderWithoutAConfigIsNotTakenForAName) {

@@ -48,6 +48,7 @@ Result<plan::Machine> MachineOf(const PlanOptions& options, const std::string& m
   if (!options.calibration.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile profile, ReadCalibrationOf(options.calibration, model));
     machine.measured = profile.curve;
+    machine.measured_by = profile.source;
   }
   return machine;
 }

@@ -68,8 +68,9 @@ Json::Object FactsOf(const TraceSource& source, const sim::TraceFile& file) {
 
 // What is printed, and what --html gets.
 struct Output {
-  Json::Object figures;  // of one replay
-  Json::Array rows;      // of many; empty: there was one
+  std::string step_costs;  // where they are from; empty: no engine, or as each row says
+  Json::Object figures;    // of one replay
+  Json::Array rows;        // of many; empty: there was one
   plan::Report report;
 };
 
@@ -86,11 +87,13 @@ Result<Output> Run(const sim::Trace& trace, const Arguments& arguments, const Re
     CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, Replay(trace, settings));
     output.report = ReplayReport(title, replayed);
     output.figures = std::move(replayed.figures);
+    output.step_costs = std::move(replayed.step_costs);
   }
   return output;
 }
 
 void Print(Json::Object facts, Output output, bool json) {
+  if (!output.step_costs.empty()) facts.emplace_back("step_costs", std::move(output.step_costs));
   if (output.rows.empty()) {
     std::ranges::move(output.figures, std::back_inserter(facts));
     fmt::print("{}", json ? Json(std::move(facts)).Dump() + '\n' : Text(facts));

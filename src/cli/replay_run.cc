@@ -35,19 +35,31 @@ sim::BlockReplayOptions BlockOptionsOf(const ReplayOptions& options) {
           .leaves_only = options.leaves_only};
 }
 
-Result<StepCurve> CurveOf(const EngineReplayOptions& options) {
+struct StepCosts {
+  StepCurve curve{};
+  std::string source;
+};
+
+StepCosts CostsOf(const cost::CalibrationProfile& profile, const std::string& path) {
+  return {profile.curve, profile.source.empty() ? path : profile.source};
+}
+
+Result<StepCosts> ReadStepCosts(const EngineReplayOptions& options) {
   if (options.profile.empty() == options.step_curve.empty()) {
     return Invalid("--engine needs either --profile or --step-curve, to know how long steps take");
   }
-  if (!options.step_curve.empty()) return ParseStepCurve(options.step_curve);
+  if (!options.step_curve.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const StepCurve curve, ParseStepCurve(options.step_curve));
+    return StepCosts{curve, "--step-curve"};
+  }
   if (!options.kv_model.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile own, ReadCalibrationOf(options.profile, options.kv_model));
-    return own.curve;
+    return CostsOf(own, options.profile);
   }
   CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.profile, cost::kMaxProfileBytes));
   const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
   if (!profile.ok()) return profile.status().Annotate(options.profile);
-  return profile->curve;
+  return CostsOf(*profile, options.profile);
 }
 
 void AddQuantiles(std::string_view name, const DurationHistogram& times, Json::Object* out) {
@@ -185,12 +197,13 @@ Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& op
   return rows;
 }
 
-Result<sim::TraceServingReport> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
-                                             const engine::EngineOptions& engine) {
+Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                    const engine::EngineOptions& engine) {
   CACHALOT_RETURN_IF_ERROR(CheckRanges(options));
   sim::TraceServingOptions serving;
   serving.engine = engine;
-  CACHALOT_ASSIGN_OR_RETURN(serving.model.curve, CurveOf(options));
+  CACHALOT_ASSIGN_OR_RETURN(StepCosts costs, ReadStepCosts(options));
+  serving.model.curve = costs.curve;
   CACHALOT_RETURN_IF_ERROR(SetModel(options, &serving.model));
   serving.slots = options.kv_blocks;
   serving.tiers = TiersOf(options);
@@ -205,7 +218,7 @@ Result<sim::TraceServingReport> EngineReplay(const sim::Trace& trace, const Engi
   CACHALOT_ASSIGN_OR_RETURN(sim::TraceServingReport report, sim::ServeTrace(trace, serving));
   CACHALOT_RETURN_IF_ERROR(log.Close());
   if (!options.series.empty()) CACHALOT_RETURN_IF_ERROR(WriteSeries(options.series, report.samples));
-  return report;
+  return EngineReplayed{std::move(report), std::move(costs.source)};
 }
 
 Json::Object EngineFigures(const sim::TraceServingReport& report) {

@@ -5,6 +5,8 @@
 // Cost:      that of sim/block_replay.h, sim/stack_distance.h and sim/trace_serving.h.
 #pragma once
 
+#include <string>
+
 #include "base/json.h"
 #include "base/status.h"
 #include "cli/replay_options.h"
@@ -21,8 +23,12 @@ Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& o
 Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& options);
 
 // The whole engine, and its state over time.
-Result<sim::TraceServingReport> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
-                                             const engine::EngineOptions& engine);
+struct EngineReplayed {
+  sim::TraceServingReport report;
+  std::string step_costs;  // where they are from
+};
+Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
+                                    const engine::EngineOptions& engine);
 Json::Object EngineFigures(const sim::TraceServingReport& report);
 
 }  // namespace cachalot::cli

@@ -130,11 +130,10 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) 
 Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings) {
   if (!settings.with_engine.engine) {
     CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, BlockReplay(trace, settings.replay));
-    return Replayed{.figures = std::move(figures), .served = {}};
+    return Replayed{.figures = std::move(figures), .served = {}, .step_costs = {}};
   }
-  CACHALOT_ASSIGN_OR_RETURN(sim::TraceServingReport served, EngineReplay(trace, settings.with_engine, settings.engine));
-  Json::Object figures = EngineFigures(served);
-  return Replayed{std::move(figures), std::move(served)};
+  CACHALOT_ASSIGN_OR_RETURN(EngineReplayed served, EngineReplay(trace, settings.with_engine, settings.engine));
+  return Replayed{EngineFigures(served.report), std::move(served.report), std::move(served.step_costs)};
 }
 
 Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings) {

@@ -34,6 +34,7 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings);
 struct Replayed {
   Json::Object figures;
   std::optional<sim::TraceServingReport> served;
+  std::string step_costs;  // of the engine: where they are from
 };
 Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings);
 

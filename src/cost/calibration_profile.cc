@@ -1,5 +1,6 @@
 #include "cost/calibration_profile.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -19,6 +20,17 @@ Result<std::string> ReadText(const Json& json, std::string_view name) {
   const Json* member = json.Find(name);
   if (member == nullptr || member->AsString() == nullptr) return Invalid(fmt::format("{}: expected a string", name));
   return *member->AsString();
+}
+
+// Where and how it was measured: for people, who may read it in a terminal.
+Result<std::string> ReadSource(const Json& json) {
+  if (json.Find("source") == nullptr) return std::string();
+  CACHALOT_ASSIGN_OR_RETURN(std::string source, ReadText(json, "source"));
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (source.size() > kMaxSourceBytes || std::ranges::any_of(source, is_control)) {
+    return Invalid(fmt::format("source: expected one line of up to {} bytes", kMaxSourceBytes));
+  }
+  return source;
 }
 
 Result<CalibrationKey> ReadKey(const Json& json) {
@@ -52,6 +64,7 @@ std::string ProfileText(const CalibrationProfile& profile) {
   w.Key("isa").String(profile.key.isa);
   w.Key("threads").UInt(profile.key.threads);
   w.Key("kv_type").String(profile.key.kv_type);
+  if (!profile.source.empty()) w.Key("source").String(profile.source);
   w.Key("relative_error").Double(profile.relative_error);
   w.Key("seconds").Value(CurveAsJson(profile.curve));
   if (profile.tiers != TierRateTable{}) w.Key("tiers").Value(TierRatesAsJson(profile.tiers));
@@ -69,6 +82,7 @@ Result<CalibrationProfile> ParseProfile(std::string_view text) {
   }
   CalibrationProfile profile;
   CACHALOT_ASSIGN_OR_RETURN(profile.key, ReadKey(json));
+  CACHALOT_ASSIGN_OR_RETURN(profile.source, ReadSource(json));
   const Json* error = json.Find("relative_error");
   const std::optional<double> relative = error == nullptr ? std::nullopt : error->AsNumber();
   if (!relative || !(*relative >= 0) || !std::isfinite(*relative)) {

@@ -7,7 +7,7 @@
 // {"version":1,"model":"<SHA-256>","numerics":"cpu-1","isa":"avx2","threads":2,"kv_type":"f16",
 //  "relative_error":0.03,"seconds":{"step":...,"row":...,"visible_full":...,"visible_sliding":...,"logit_row":...},
 //  "tiers":{"disk":{"up":{"latency":...,"bytes_per_second":...}}}}
-// Without "tiers", no tier was measured.
+// Without "tiers", no tier was measured; "source" may say where and how all was.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +32,14 @@ struct CalibrationKey {
 
 struct CalibrationProfile {
   CalibrationKey key;
+  std::string source;         // one line: on what machine, by what; empty: not said
   double relative_error = 0;  // mean, of the steps that were measured
   StepCurve curve{};
   TierRateTable tiers;  // those that were measured
 };
 
 inline constexpr uint64_t kMaxProfileBytes = 64 << 10;
+inline constexpr size_t kMaxSourceBytes = 200;
 
 std::string ProfileFileName(const CalibrationKey& key);
 std::string ProfileText(const CalibrationProfile& profile);

@@ -6,8 +6,10 @@
 namespace cachalot::cost {
 namespace {
 
-const CalibrationProfile kProfile = {
-    .key = {"ab12", "cpu-1", "avx2", 2, "f16"}, .relative_error = 0.03, .curve = {2e-3, 3e-4, 5e-9, 0, 4e-4}};
+const CalibrationProfile kProfile = {.key = {"ab12", "cpu-1", "avx2", 2, "f16"},
+                                     .source = "a test",
+                                     .relative_error = 0.03,
+                                     .curve = {2e-3, 3e-4, 5e-9, 0, 4e-4}};
 
 std::string ErrorOf(const std::string& text) {
   const Result<CalibrationProfile> profile = ParseProfile(text);
@@ -20,6 +22,7 @@ TEST(CalibrationProfile, IsReadBackAsItWasWritten) {
   const Result<CalibrationProfile> read = ParseProfile(ProfileText(kProfile));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->key, kProfile.key);
+  EXPECT_EQ(read->source, kProfile.source);
   EXPECT_EQ(read->curve, kProfile.curve);
   EXPECT_EQ(read->relative_error, kProfile.relative_error);
 }
@@ -52,6 +55,9 @@ TEST(CalibrationProfile, WhatIsWrongIsNamed) {
   EXPECT_EQ(ErrorOf(with("/threads", 0)), "threads: expected an integer above 0");
   EXPECT_EQ(ErrorOf(with("/threads", "2")), "threads: expected an integer above 0");
   EXPECT_EQ(ErrorOf(with("/relative_error", -1)), "relative_error: expected a number, 0 or more");
+  EXPECT_EQ(ErrorOf(with("/source", 5)), "source: expected a string");
+  EXPECT_EQ(ErrorOf(with("/source", "\x1b[2J")), "source: expected one line of up to 200 bytes");
+  EXPECT_EQ(ErrorOf(with("/source", std::string(201, 'x'))), "source: expected one line of up to 200 bytes");
   EXPECT_EQ(ErrorOf(with("/seconds", 1)), "seconds: step: expected a number of seconds, 0 to 1000000");
   EXPECT_EQ(ErrorOf(with("/seconds/row", -1e-3)), "seconds: row: expected a number of seconds, 0 to 1000000");
 }

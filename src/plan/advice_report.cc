@@ -125,11 +125,13 @@ LevelSpread TokensHeld(const Outcome& outcome) {
 }
 
 Report BuildAdviceReport(const AdvisedTraffic& traffic, const Present& present, const Diagnosis& diagnosis) {
+  const Machine& machine = present.request.machine;
+  const std::string calibrated =
+      machine.measured_by.empty() ? "the calibrated machine" : fmt::format("what \"{}\" measured", machine.measured_by);
   Report report;
-  report.title = fmt::format(
-      "Advice for {} on {}, {} of KV", present.request.model.name,
-      present.request.machine.measured ? "the calibrated machine" : std::string(present.request.machine.device.title),
-      FormatBytes(present.setting.slots * present.setting.slot_bytes));
+  report.title = fmt::format("Advice for {} on {}, {} of KV", present.request.model.name,
+                             machine.measured ? calibrated : std::string(machine.device.title),
+                             FormatBytes(present.setting.slots * present.setting.slot_bytes));
   if (!diagnosis.present.first_refusal.empty()) report.answers.push_back(RefusalSentence(diagnosis.present));
   report.answers.push_back(BindingSentence(diagnosis));
   for (std::string& sentence : LeverSentences(diagnosis)) report.answers.push_back(std::move(sentence));

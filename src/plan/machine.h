@@ -22,6 +22,7 @@ struct Machine {
   double compute_share = 0.5;         // of the sheet's arithmetic that a prompt's computation reaches
   double link_share = 0.8;            // of a link's rate, and of memory's
   std::optional<StepCurve> measured;  // by `cachalot calibrate`, instead of the sheet
+  std::string measured_by;            // where and how, if that is known
 };
 
 uint64_t UsableBytes(const Machine& machine);

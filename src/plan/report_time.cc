@@ -11,6 +11,14 @@
 namespace cachalot::plan {
 namespace {
 
+std::string ComputingOf(const Machine& machine) {
+  if (!machine.measured) {
+    return fmt::format("computing at {:.0f} % of the stated arithmetic", machine.compute_share * 100);
+  }
+  return machine.measured_by.empty() ? "computing as calibrated"
+                                     : fmt::format("computing as calibrated ({})", machine.measured_by);
+}
+
 constexpr double kCheap = 0.1, kCostly = 0.5;  // shares of a step that all-reduces take
 
 Table MoveTable(const Plan& plan) {
@@ -36,10 +44,7 @@ Table MoveTable(const Plan& plan) {
                           Text(move.choice),
                           move.break_even_tokens ? Tokens(*move.break_even_tokens) : Text("never within the context")});
   }
-  table.notes = {fmt::format("{:.0f} % of a link's stated rate; {}.", machine.link_share * 100,
-                             machine.measured ? "computing as calibrated"
-                                              : fmt::format("computing at {:.0f} % of the stated arithmetic",
-                                                            machine.compute_share * 100)),
+  table.notes = {fmt::format("{:.0f} % of a link's stated rate; {}.", machine.link_share * 100, ComputingOf(machine)),
                  "What the server would do is its own policy's choice for a session that comes back alone."};
   return table;
 }
