@@ -71,6 +71,7 @@ Result<plan::Present> PresentOf(const AdviseOptions& options, const engine::Engi
   setting.thrash_control = engine.thrash_control;
   setting.eviction = engine.eviction;
   setting.admission = engine.admission;
+  setting.admission_reserve = engine.admission_reserve;
   setting.max_tokens = options.max_tokens;
   setting.host_slots = options.host_memory.bytes / setting.slot_bytes;
   setting.disk_slots = options.disk_size.bytes / setting.slot_bytes;

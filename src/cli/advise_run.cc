@@ -71,6 +71,7 @@ sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun
   engine.thrash_control = setting.thrash_control;
   engine.eviction = setting.eviction;
   engine.admission = setting.admission;
+  engine.admission_reserve = setting.admission_reserve;
   exec::SimOptions& model = serving.model;
   model.vocabulary = 65536;  // enough that other text begins with another token, nearly always
   model.context_tokens = setting.context_tokens;

@@ -83,15 +83,30 @@ TEST(Levers, EachChangesTheSettingAndSaysWhatItTakes) {
   for (const Lever& lever : levers) {
     const Setting& s = lever.setting;
     const Setting& now = present.setting;
-    const bool same =
-        s.slots == now.slots && s.curve == now.curve && s.reading == now.reading &&
-        s.max_sequences == now.max_sequences && s.step_rows == now.step_rows && s.prefill_chunk == now.prefill_chunk &&
-        s.prefix_cache == now.prefix_cache && s.thrash_control == now.thrash_control && s.eviction == now.eviction &&
-        s.admission == now.admission && s.context_tokens == now.context_tokens && s.output_limit == now.output_limit &&
-        s.host_slots == now.host_slots && s.disk_slots == now.disk_slots && s.reordered == now.reordered;
+    const bool same = s.slots == now.slots && s.curve == now.curve && s.reading == now.reading &&
+                      s.max_sequences == now.max_sequences && s.step_rows == now.step_rows &&
+                      s.prefill_chunk == now.prefill_chunk && s.prefix_cache == now.prefix_cache &&
+                      s.thrash_control == now.thrash_control && s.eviction == now.eviction &&
+                      s.admission == now.admission && s.admission_reserve == now.admission_reserve &&
+                      s.context_tokens == now.context_tokens && s.output_limit == now.output_limit &&
+                      s.host_slots == now.host_slots && s.disk_slots == now.disk_slots && s.reordered == now.reordered;
     EXPECT_FALSE(same) << lever.name;
     EXPECT_FALSE(lever.flags.empty() && lever.note.empty()) << lever.name;
   }
+}
+
+TEST(Levers, WhatIsLeftFreeIsTriedWhereNothingIsGuaranteed) {
+  const auto reserves = [](const Present& present) {
+    std::vector<std::string> flags;
+    for (const Lever& lever : LeversOf(present)) {
+      if (lever.flags.starts_with("--admission-reserve")) flags.push_back(lever.flags);
+    }
+    return flags;
+  };
+  Present present = SmallPresent();
+  EXPECT_TRUE(reserves(present).empty());
+  present.setting.admission = "optimistic";
+  EXPECT_EQ(reserves(present), (std::vector<std::string>{"--admission-reserve 0", "--admission-reserve 0.1"}));
 }
 
 TEST(Setting, TheMachineReadsItsWeightsInEachStep) {

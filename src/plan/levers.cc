@@ -73,6 +73,14 @@ void AddPolicies(Levers& levers) {
                 .setting = setting,
                 .note = admission == "expected" ? "some requests are preempted and computed again" : ""});
   }
+  for (const double reserve : {0.0, 0.02, 0.1}) {  // vLLM's watermark
+    if (now.admission == "guaranteed" || reserve == now.admission_reserve) continue;
+    setting = now;
+    setting.admission_reserve = reserve;
+    levers.Add({.name = fmt::format("{:.0f} % of the pool left free by admission", reserve * 100),
+                .flags = fmt::format("--admission-reserve {}", reserve),
+                .setting = setting});
+  }
 }
 
 void AddSteps(Levers& levers) {

@@ -33,6 +33,7 @@ struct Setting {
   bool thrash_control = true;
   std::string eviction = "cost";
   std::string admission = "guaranteed";
+  double admission_reserve = 0.02;    // of the pool, kept free for those without a guarantee
   uint32_t max_tokens = 0;            // that each request asks for; 0: as many as its answer has
   uint64_t output_limit = 0;          // where answers are cut; 0: nowhere
   std::optional<TierRate> host_link;  // none: host memory is the pool's own, and copies take no time
