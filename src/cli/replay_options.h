@@ -77,6 +77,8 @@ struct EngineReplayOptions {
   double disk_latency = 100e-6;
   uint32_t max_tokens = 0;
   double rate = 1;
+  bool tenants = true;
+  bool sessions = false;
   std::string request_log;
   std::string series;
   double series_every = 0;
@@ -109,6 +111,8 @@ struct EngineReplayOptions {
     f("disk-latency", disk_latency, "Seconds that each read or write takes beside.");
     f("max-tokens", max_tokens, "Tokens that each request asks for; 0: as many as its answer has.");
     f("rate", rate, "Requests come so much faster than the trace says.");
+    f("tenants", tenants, "Tenants that the trace tells apart take turns, as in serve with keys of the same terms.");
+    f("sessions", sessions, "Requests name the sessions that the trace knows of them, as kv.session does.");
     f("request-log", request_log, "File that gets a line of JSON per request.");
     f("series", series, "File that gets the engine's state over time, as CSV.");
     f("series-every", series_every, "Seconds between its lines; 0: so that there are 300 while requests come.");

@@ -200,6 +200,9 @@ Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& op
 Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
                                     const engine::EngineOptions& engine) {
   CACHALOT_RETURN_IF_ERROR(CheckRanges(options));
+  if (engine.sessions.idle_seconds > 0 && !options.sessions) {
+    return Invalid("--idle-timeout is of sessions, and without --sessions requests name none");
+  }
   sim::TraceServingOptions serving;
   serving.engine = engine;
   CACHALOT_ASSIGN_OR_RETURN(StepCosts costs, ReadStepCosts(options));
@@ -209,6 +212,8 @@ Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayO
   serving.tiers = TiersOf(options);
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
+  serving.tenants = options.tenants;
+  serving.sessions = options.sessions;
   serving.ttft_target = Nanos(static_cast<Nanos::rep>(engine.ttft_target * 1e9));
   serving.sample_every = SampleEvery(trace, options);
   CACHALOT_ASSIGN_OR_RETURN(Lines log, Lines::Open(options.request_log));

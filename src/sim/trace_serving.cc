@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -26,10 +27,21 @@ double WasteOf(const KvLedger& ledger) {
   return taken == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(taken);
 }
 
+// Who asks, by what the trace calls them.
+using Tenants = std::unordered_map<uint64_t, TenantId>;
+
+Tenants TenantsOf(const Trace& trace) {
+  Tenants tenants;
+  for (const TraceRequest& request : trace.requests) {
+    tenants.emplace(request.tenant, TenantId(static_cast<uint32_t>(tenants.size())));
+  }
+  return tenants;
+}
+
 class Run {
  public:
-  Run(const Trace& trace, const TraceServingOptions& options, std::unique_ptr<SimServer> server)
-      : trace_(trace), options_(options), server_(std::move(server)) {}
+  Run(const Trace& trace, const TraceServingOptions& options, Tenants tenants, std::unique_ptr<SimServer> server)
+      : trace_(trace), options_(options), tenants_(std::move(tenants)), server_(std::move(server)) {}
 
   Result<TraceServingReport> Finish() && {
     server_->SleepUntil(ArrivalOf(0));
@@ -88,6 +100,8 @@ class Run {
     asked.max_tokens = std::max({output, allowed, options_.max_tokens});
     asked.sampling.temperature = 0;
     asked.sampling.seed = index + 1;
+    if (options_.tenants) asked.tenant = tenants_.at(request.tenant);
+    if (options_.sessions && request.session != 0) asked.session = {.owner = "", .id = std::to_string(request.session)};
     SetText(request, &asked);
     if (asked.max_tokens > output) asked.stop = EndAfter(output);
     Open& open = open_[asked.id.value];
@@ -178,6 +192,7 @@ class Run {
 
   const Trace& trace_;
   const TraceServingOptions& options_;
+  const Tenants tenants_;
   const std::unique_ptr<SimServer> server_;
   size_t next_ = 0;                          // the first that has not arrived
   std::unordered_map<uint64_t, Open> open_;  // by request id
@@ -215,9 +230,12 @@ Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOpti
   if (const auto problems = Problems(trace, options); !problems.empty()) {
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
+  Tenants tenants = TenantsOf(trace);
+  engine::EngineOptions engine = options.engine;
+  if (options.tenants) engine.tenants.assign(tenants.size(), engine.terms);
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<SimServer> server,
-                            SimServer::Make(options.engine, options.model, options.slots, options.tiers));
-  return Run(trace, options, std::move(server)).Finish();
+                            SimServer::Make(engine, options.model, options.slots, options.tiers));
+  return Run(trace, options, std::move(tenants), std::move(server)).Finish();
 }
 
 }  // namespace cachalot::sim

@@ -69,6 +69,8 @@ struct TraceServingOptions {
   SimTierOptions tiers;
   uint32_t max_tokens = 0;  // that each request asks for at least; it does for what the trace says and its answer has
   double rate = 1;          // requests come so much faster than the trace says
+  bool tenants = true;      // those that the trace tells apart take turns, all with engine.terms
+  bool sessions = false;    // requests name the sessions that the trace knows of them, as `kv.session` does
   Nanos sample_every{0};    // 0: no samples
   Nanos ttft_target{0};     // of goodput; 0: none
   // Told of each request once it is over, in that order. May be empty.

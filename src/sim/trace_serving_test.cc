@@ -121,6 +121,49 @@ TEST(TraceServing, WhatARequestAllowsIsPromisedToIt) {
   EXPECT_EQ(report.output_tokens, 6u) << "answers are as long as they were";
 }
 
+// Long requests of one tenant, and after them one of another.
+Trace Crowd() {
+  Trace trace{.block_tokens = 64};
+  for (uint64_t i = 0; i < 21; ++i) {
+    trace.requests.push_back({.arrival = milliseconds(i),
+                              .input_tokens = 64,
+                              .output_tokens = 200,
+                              .blocks = {i},
+                              .tenant = i < 20 ? 7u : 8u});
+  }
+  return trace;
+}
+
+TEST(TraceServing, TenantsThatTheTraceTellsApartTakeTurns) {
+  TraceServingOptions options = Small();
+  options.engine.max_sequences = 1;
+  const auto first_token_of_the_last = [&](bool tenants) {
+    options.tenants = tenants;
+    Nanos first{0};
+    options.on_request = [&](const ReplayedRequest& request) {
+      if (request.index == 20) first = request.first_token;
+    };
+    EXPECT_EQ(Serve(Crowd(), options).served, 21u);
+    return first;
+  };
+  EXPECT_LT(first_token_of_the_last(true) * 5, first_token_of_the_last(false));
+}
+
+TEST(TraceServing, TermsHoldForEachTenant) {
+  TraceServingOptions options = Small();
+  options.engine.max_sequences = 32;
+  options.engine.terms.tenant.sequences = 2;
+  const auto most_running = [&](bool tenants) {
+    options.tenants = tenants;
+    options.sample_every = Nanos(1);
+    uint32_t most = 0;
+    for (const ServingSample& sample : Serve(Crowd(), options).samples) most = std::max(most, sample.running);
+    return most;
+  };
+  EXPECT_EQ(most_running(false), 2u);
+  EXPECT_EQ(most_running(true), 3u);
+}
+
 TEST(TraceServing, WhatCannotBeServedIsRefusedAndCounted) {
   Trace trace{.block_tokens = 64, .requests = {}};
   trace.requests.push_back({.arrival = seconds(0), .input_tokens = 64, .output_tokens = 1, .blocks = {1}});

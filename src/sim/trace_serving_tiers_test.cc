@@ -151,5 +151,23 @@ TEST(TraceServingTierOptions, ThatMakeNoSenseAreRefused) {
   EXPECT_THAT(ServeTrace(trace, options).status().message(), HasSubstr("k_dim = 3"));
 }
 
+// A question and, ten minutes later, another one about the same; nobody else asks.
+TEST(IdleSessions, GoDownToHostMemory) {
+  Trace trace{.block_tokens = 64};
+  trace.requests.push_back({.input_tokens = 64, .output_tokens = 1, .blocks = {1}, .session = 5});
+  trace.requests.push_back(
+      {.arrival = std::chrono::minutes(10), .input_tokens = 128, .output_tokens = 1, .blocks = {1, 2}, .session = 5});
+  TraceServingOptions options = Small();
+  options.tiers.host_blocks = 2048;
+  options.engine.sessions.idle_seconds = 60;
+  const TraceServingReport without = Serve(trace, options);
+  EXPECT_EQ(without.cached_tokens, 64u);
+  EXPECT_EQ(without.host_tokens, 0u);
+  options.sessions = true;
+  const TraceServingReport with = Serve(trace, options);
+  EXPECT_EQ(with.cached_tokens, 64u);
+  EXPECT_EQ(with.host_tokens, 64u);
+}
+
 }  // namespace
 }  // namespace cachalot::sim
