@@ -1,5 +1,5 @@
 # The layers, lowest first: which folders each may include. This list is the architecture (docs/architecture.md).
-cachalot_library(base LINK fmt::fmt spdlog::spdlog simdjson::simdjson OpenSSL::Crypto PkgConfig::XXHASH prometheus-cpp::core)
+cachalot_library(base LINK fmt::fmt spdlog::spdlog simdjson::simdjson OpenSSL::Crypto PkgConfig::XXHASH PkgConfig::URING prometheus-cpp::core)
 cachalot_library(model NEEDS base)
 cachalot_library(text NEEDS base model)
 cachalot_library(cost NEEDS base)

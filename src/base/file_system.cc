@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -21,6 +21,7 @@ namespace cachalot {
 namespace {
 
 constexpr uint64_t kStatBlockBytes = 512;  // of st_blocks, whatever the file system's blocks are
+constexpr size_t kMostParts = IOV_MAX;     // of one operation
 
 Status Failed(std::string_view operation, const std::string& path, int error) {
   std::string message = fmt::format("cannot {} {}: {}", operation, path, std::generic_category().message(error));
@@ -36,9 +37,32 @@ auto Uninterrupted(F call) {
   return result;
 }
 
+// How a file uses rings: for reads of so many places or more. No pool: never.
+struct RingUse {
+  std::shared_ptr<RingPool> pool;
+  size_t least_places = 2;
+};
+
+// Ranges that follow each other are one place. `parts` has room for all.
+std::vector<PlaceRead> PlacesOf(std::span<const FileRange> ranges, std::vector<iovec>* parts) {
+  std::vector<PlaceRead> places;
+  uint64_t end = 0;  // of the last place
+  for (const FileRange& range : ranges) {
+    if (range.into.empty()) continue;
+    parts->push_back({range.into.data(), range.into.size()});
+    if (!places.empty() && range.offset == end && places.back().into.size() < kMostParts) {
+      places.back().into = {places.back().into.data(), places.back().into.size() + 1};
+    } else {
+      places.push_back({range.offset, std::span(&parts->back(), 1)});
+    }
+    end = range.offset + range.into.size();
+  }
+  return places;
+}
+
 class DiskFile final : public File {
  public:
-  DiskFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  DiskFile(int fd, std::string path, RingUse rings) : fd_(fd), path_(std::move(path)), rings_(std::move(rings)) {}
   ~DiskFile() override { ::close(fd_); }
 
   Status ReadAt(uint64_t offset, std::span<std::byte> into) const override {
@@ -56,14 +80,13 @@ class DiskFile final : public File {
     return OkStatus();
   }
 
-  Status ReadAt(uint64_t offset, std::span<std::byte> first, std::span<std::byte> second) const override {
-    const std::array<iovec, 2> parts{iovec{first.data(), first.size()}, iovec{second.data(), second.size()}};
-    const ssize_t n =
-        Uninterrupted([&] { return ::preadv(fd_, parts.data(), parts.size(), static_cast<off_t>(offset)); });
-    // What is missing, or the reason, is for plain reads.
-    const size_t got = static_cast<size_t>(std::max<ssize_t>(n, 0)), of_first = std::min(got, first.size());
-    CACHALOT_RETURN_IF_ERROR(ReadAt(offset + of_first, first.subspan(of_first)));
-    return ReadAt(offset + std::max(got, first.size()), second.subspan(got - of_first));
+  Status ReadAt(std::span<const FileRange> ranges) const override {
+    std::vector<iovec> parts;
+    parts.reserve(ranges.size());  // places point into it
+    std::vector<PlaceRead> places = PlacesOf(ranges, &parts);
+    if (rings_.pool != nullptr && places.size() >= rings_.least_places) rings_.pool->Read(fd_, places);
+    for (const PlaceRead& place : places) CACHALOT_RETURN_IF_ERROR(Finish(place));
+    return OkStatus();
   }
 
   Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
@@ -106,6 +129,25 @@ class DiskFile final : public File {
   }
 
  private:
+  // What is missing of it, or the reason, is for plain reads.
+  Status Finish(const PlaceRead& place) const {
+    uint64_t offset = place.offset, got = place.read_bytes;
+    if (got == 0) {
+      const int parts = static_cast<int>(place.into.size());
+      const ssize_t n =
+          Uninterrupted([&] { return ::preadv(fd_, place.into.data(), parts, static_cast<off_t>(offset)); });
+      got = static_cast<uint64_t>(std::max<ssize_t>(n, 0));
+    }
+    for (const iovec& part : place.into) {
+      const std::span<std::byte> into(static_cast<std::byte*>(part.iov_base), part.iov_len);
+      const size_t there = std::min(got, into.size());
+      CACHALOT_RETURN_IF_ERROR(ReadAt(offset + there, into.subspan(there)));
+      offset += into.size();
+      got -= there;
+    }
+    return OkStatus();
+  }
+
   bool EndsBefore(uint64_t byte) const {
     struct stat info;
     return ::fstat(fd_, &info) == 0 && static_cast<uint64_t>(info.st_size) < byte;
@@ -133,6 +175,7 @@ class DiskFile final : public File {
 
   const int fd_;
   const std::string path_;
+  const RingUse rings_;
 };
 
 int FlagsOf(OpenMode mode) {
@@ -147,12 +190,14 @@ int FlagsOf(OpenMode mode) {
 
 class RealFileSystem final : public FileSystem {
  public:
+  RealFileSystem(RingUse rings, std::string reads_by) : rings_(std::move(rings)), reads_by_(std::move(reads_by)) {}
+
   Result<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) override {
-    return OpenWith(path, mode, 0);
+    return OpenWith(path, mode, 0, {});
   }
 
   Result<std::unique_ptr<File>> OpenDirect(const std::string& path, OpenMode mode) override {
-    return OpenWith(path, mode, O_DIRECT);
+    return OpenWith(path, mode, O_DIRECT, rings_);
   }
 
   Status Rename(const std::string& from, const std::string& to) override {
@@ -209,23 +254,30 @@ class RealFileSystem final : public FileSystem {
     return static_cast<uint64_t>(info.st_blocks) * kStatBlockBytes;
   }
 
+  std::string ReadsBy() const override { return reads_by_; }
+
  private:
-  static Result<std::unique_ptr<File>> OpenWith(const std::string& path, OpenMode mode, int wished_flags) {
+  static Result<std::unique_ptr<File>> OpenWith(const std::string& path, OpenMode mode, int wished_flags,
+                                                RingUse rings) {
     // O_NONBLOCK: opening a pipe must not wait for its other end before we can refuse it.
     const mode_t access = mode == OpenMode::kCreatePublic ? 0644 : 0600;
     const int fd = Uninterrupted([&] { return ::open(path.c_str(), FlagsOf(mode) | O_CLOEXEC | O_NONBLOCK, access); });
     if (fd < 0 && (errno == EISDIR || errno == ENXIO)) return Invalid(fmt::format("{} is not a regular file", path));
     if (fd < 0) return Failed("open", path, errno);
-    auto file = std::make_unique<DiskFile>(fd, path);
+    auto file = std::make_unique<DiskFile>(fd, path, std::move(rings));
     struct stat info;
     if (::fstat(fd, &info) != 0) return Failed("stat", path, errno);
     if (!S_ISREG(info.st_mode)) return Invalid(fmt::format("{} is not a regular file", path));
-    // Set afterwards: an open() that refuses O_DIRECT may have made the file already.
+    // Set afterwards: an open() that refuses O_DIRECT may have made the file already. With O_NONBLOCK io_uring gives
+    // up reads for which the disk's queue has no room at once.
     const int flags = ::fcntl(fd, F_GETFL);
-    if (flags < 0) return Failed("open", path, errno);
-    if (wished_flags != 0) (void)::fcntl(fd, F_SETFL, flags | wished_flags);
+    if (flags < 0 || ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) return Failed("open", path, errno);
+    if (wished_flags != 0) (void)::fcntl(fd, F_SETFL, (flags & ~O_NONBLOCK) | wished_flags);
     return std::unique_ptr<File>(std::move(file));
   }
+
+  const RingUse rings_;
+  const std::string reads_by_;
 };
 
 }  // namespace
@@ -237,6 +289,21 @@ std::string FolderAbove(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::unique_ptr<FileSystem> DiskFileSystem() { return std::make_unique<RealFileSystem>(); }
+std::unique_ptr<FileSystem> DiskFileSystem() { return std::make_unique<RealFileSystem>(RingUse{}, "pread"); }
+
+Result<std::unique_ptr<FileSystem>> DiskFileSystemBy(DiskIo io, const RingOptions& rings) {
+  if (io == DiskIo::kPread) return DiskFileSystem();
+  auto pool = std::make_shared<RingPool>(rings.make, rings.most);
+  const Status works = pool->status();
+  if (!works.ok() && io == DiskIo::kIoUring) return works.Annotate("io_uring");
+  std::unique_ptr<FileSystem> files;
+  if (works.ok()) {
+    const size_t least_places = io == DiskIo::kIoUring ? 1 : 2;
+    files = std::make_unique<RealFileSystem>(RingUse{std::move(pool), least_places}, "io_uring");
+  } else {
+    files = std::make_unique<RealFileSystem>(RingUse{}, fmt::format("pread (io_uring: {})", works.message()));
+  }
+  return files;
+}
 
 }  // namespace cachalot

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ring_reads.h"
 #include "base/status.h"
 
 namespace cachalot {
@@ -26,16 +27,22 @@ enum class OpenMode : uint8_t {
   kCreatePublic,  // does not exist yet; others may read it (0644)
 };
 
+// What lies in a file from `offset` on, and where it is to go.
+struct FileRange {
+  uint64_t offset = 0;
+  std::span<std::byte> into;
+};
+
 class File {
  public:
   virtual ~File() = default;
 
   // kCorrupt when the file ends before `into` is full, kUnavailable when reading fails.
   virtual Status ReadAt(uint64_t offset, std::span<std::byte> into) const = 0;
-  // What is there one after the other, into two places: one operation where the system can.
-  virtual Status ReadAt(uint64_t offset, std::span<std::byte> first, std::span<std::byte> second) const {
-    CACHALOT_RETURN_IF_ERROR(ReadAt(offset, first));
-    return ReadAt(offset + first.size(), second);
+  // All of them, at once where the system can; a range that begins where the one before ends is read along with it.
+  virtual Status ReadAt(std::span<const FileRange> ranges) const {
+    for (const FileRange& range : ranges) CACHALOT_RETURN_IF_ERROR(ReadAt(range.offset, range.into));
+    return OkStatus();
   }
   // kOverloaded when the disk or quota is full, kUnavailable when writing fails. After an error any part may be
   // written.
@@ -76,12 +83,30 @@ class FileSystem {
   virtual Result<DiskRoom> Room(const std::string& folder) = 0;
   // Bytes that the file occupies, as `du` counts them.
   virtual Result<uint64_t> Occupied(const std::string& path) = 0;
+  // How it reads several ranges of a direct file, for people.
+  virtual std::string ReadsBy() const { return "pread"; }
 };
 
 // The folder that `path` is in: "." or "/" where it names none.
 std::string FolderAbove(const std::string& path);
 
-// The file system of this machine.
+// The file system of this machine, which reads by pread.
 std::unique_ptr<FileSystem> DiskFileSystem();
+
+// How several ranges of a direct file are read. One place alone gains nothing by io_uring and costs more
+// (docs/performance.md), so that kAuto leaves it to pread.
+enum class DiskIo : uint8_t {
+  kAuto,     // by io_uring where it works
+  kPread,    // one after the other
+  kIoUring,  // by io_uring, also where they are one place
+};
+
+struct RingOptions {
+  RingMaker make = MakeRing;
+  size_t most = 8;  // reads at once that have one; the others go by pread
+};
+
+// That, with rings. kUnavailable for kIoUring where io_uring does not work.
+Result<std::unique_ptr<FileSystem>> DiskFileSystemBy(DiskIo io, const RingOptions& rings = {});
 
 }  // namespace cachalot

@@ -56,6 +56,8 @@ constexpr Combination kCombinations[] = {
      [](const Settings& s) { return s.model.tiers.disk_read_rate.bytes > 0 && !HasDisk(s); }},
     {"--disk-compression without --disk-path", Verdict::kWarned, "nothing is written",
      [](const Settings& s) { return s.model.tiers.disk_compression != TierOptions{}.disk_compression && !HasDisk(s); }},
+    {"--disk-io without --disk-path", Verdict::kWarned, "nothing is read",
+     [](const Settings& s) { return s.model.tiers.disk_io != TierOptions{}.disk_io && !HasDisk(s); }},
     {"--session-path with --max-sessions 0", Verdict::kWarned, "no session is remembered, so none is kept there",
      [](const Settings& s) { return !s.model.tiers.session_path.empty() && s.engine.sessions.most == 0; }},
     {"--session-files with --max-sessions 0", Verdict::kWarned, "no session is remembered, so none can be saved",

@@ -52,6 +52,7 @@ const std::map<std::string_view, Change>& Examples() {
       {"--disk-write-rate without --disk-path", [](auto& s) { s.engine.disk_write_rate.bytes = 1; }},
       {"--disk-read-rate without --disk-path", [](auto& s) { s.model.tiers.disk_read_rate.bytes = 1; }},
       {"--disk-compression without --disk-path", [](auto& s) { s.model.tiers.disk_compression = "zstd"; }},
+      {"--disk-io without --disk-path", [](auto& s) { s.model.tiers.disk_io = "pread"; }},
       {"--session-path with --max-sessions 0",
        [](auto& s) {
          s.model.tiers.session_path = "/sessions";

@@ -71,7 +71,7 @@ Result<double> SecondsToRead(tier::DiskStore& store, uint64_t first, uint64_t en
 }
 
 Result<TierRateTable> MeasureIn(const std::string& folder, uint64_t block_bytes, Clock& clock) {
-  const std::unique_ptr<FileSystem> files = DiskFileSystem();
+  CACHALOT_ASSIGN_OR_RETURN(const std::unique_ptr<FileSystem> files, DiskFileSystemBy(DiskIo::kAuto));
   const uint64_t blocks = std::max<uint64_t>(tier::DiskStore::run_bytes() / block_bytes, 1);
   const uint64_t bytes = kRuns * blocks * block_bytes;
   tier::DiskTierOptions options{.folder = folder, .limit_bytes = 2 * bytes + (uint64_t{64} << 20)};

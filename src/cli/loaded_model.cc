@@ -12,6 +12,7 @@
 #include "base/memory_info.h"
 #include "cli/calibration.h"
 #include "cli/compatibility.h"
+#include "cli/disk_files.h"
 #include "cli/disk_shares.h"
 #include "cli/model_identity.h"
 #include "cli/terminal.h"
@@ -276,7 +277,7 @@ Result<std::unique_ptr<LoadedModel>> LoadModel(const ModelOptions& options, cons
                                                std::span<const KvNeed> needs) {
   CACHALOT_RETURN_IF_ERROR(CheckOptions(options, engine));
   auto model = std::make_unique<LoadedModel>();
-  model->files = DiskFileSystem();
+  CACHALOT_ASSIGN_OR_RETURN(model->files, FilesFor(options.tiers));
   CACHALOT_ASSIGN_OR_RETURN(model->kernels, kernels::SelectTable(options.isa));
   CACHALOT_ASSIGN_OR_RETURN(model->path, model::ResolveModel(options.model, model::DefaultFetchOptions()));
   model->name = model::FindCatalogueEntry(options.model) != nullptr
@@ -321,7 +322,8 @@ std::string StartTable(const LoadedModel& model) {
       NoteOn(model.host.get(), model.budget.slots, model.memory->name()));
   if (model.store != nullptr) {
     const tier::DiskTierStats& disk = model.store->stats().disk;
-    row("on disk", FormatBytes(disk.live_bytes), fmt::format("KV of {} blocks found", FormatCount(disk.live_blocks)));
+    row("on disk", FormatBytes(disk.live_bytes),
+        fmt::format("KV of {} blocks found; read by {}", FormatCount(disk.live_blocks), model.files->ReadsBy()));
   }
   return out;
 }

@@ -19,6 +19,7 @@ struct TierOptions {
   ByteSize disk_size;
   ByteSize disk_min_free{uint64_t{1} << 30};
   std::string disk_compression = "none";
+  std::string disk_io = "auto";
   ByteSize disk_read_rate;
   std::string session_path;
   std::string session_files;
@@ -36,6 +37,9 @@ struct TierOptions {
     f("disk-min-free", disk_min_free, "Room on that disk that is left to others.");
     f("disk-compression", disk_compression,
       "none, or zstd: KV takes about an eighth less room there, without loss; sooner back only from a slow disk.");
+    f("disk-io", disk_io,
+      "How KV is read that lies in several places of a file: auto (by io_uring where it works, else by pread), pread, "
+      "or io_uring (also for one place; refused where it does not work).");
     f("disk-read-rate", disk_read_rate,
       "Most KV that is read from disk in a second, e.g. 1MB, as if the disk were that slow: for measurements. 0: no "
       "limit.");

@@ -42,23 +42,47 @@ RecordReader::Header RecordReader::ReadHeader(const File& file, const RecordPlac
   return Compare(bytes, place, uuid);
 }
 
-Result<RecordReader::Fetched> RecordReader::Fetch(const File& file, const PartOfRecord& part,
-                                                  std::span<std::byte> into) {
-  const uint64_t header_bytes = ToPages(part.record.header_bytes), payload = part.record.offset + header_bytes;
-  const uint64_t begin = payload + part.payload_offset / kDiskPage * kDiskPage;
-  const uint64_t page_bytes = payload + ToPages(part.payload_offset + part.stored_bytes) - begin;
-  const auto address = reinterpret_cast<uintptr_t>(into.data());
-  const bool straight = page_bytes == into.size() && part.stored_bytes == into.size() && IsPageMultiple(address);
-  const std::span<std::byte> staging = staging_.Resize(header_bytes + (straight ? 0 : page_bytes));
-  const std::span<std::byte> header = staging.first(header_bytes);
-  const std::span<std::byte> pages = straight ? into : staging.subspan(header_bytes);
-  if (begin == payload) {
-    CACHALOT_RETURN_IF_ERROR(file.ReadAt(part.record.offset, header, pages));
-  } else {
-    CACHALOT_RETURN_IF_ERROR(file.ReadAt(part.record.offset, header));
-    CACHALOT_RETURN_IF_ERROR(file.ReadAt(begin, pages));
+std::vector<RecordReader::Fetch> RecordReader::Place(std::span<const PartRead> parts) {
+  std::vector<Fetch> fetches;
+  uint64_t staged_bytes = 0;
+  for (const PartRead& read : parts) {
+    const PartOfRecord& part = read.part;
+    const uint64_t header_bytes = ToPages(part.record.header_bytes), payload = part.record.offset + header_bytes;
+    const uint64_t begin = payload + part.payload_offset / kDiskPage * kDiskPage;
+    const uint64_t page_bytes = payload + ToPages(part.payload_offset + part.stored_bytes) - begin;
+    const bool straight = page_bytes == read.into.size() && part.stored_bytes == read.into.size() &&
+                          IsPageMultiple(reinterpret_cast<uintptr_t>(read.into.data()));
+    fetches.push_back({.header = {part.record.offset, {}}, .pages = {begin, {}}, .stored = {}});
+    if (straight) fetches.back().pages.into = read.into;
+    staged_bytes += header_bytes + (straight ? 0 : page_bytes);
   }
-  return Fetched{header, pages.subspan(payload + part.payload_offset - begin, part.stored_bytes)};
+  std::span<std::byte> staging = staging_.Resize(staged_bytes);
+  const auto take = [&](uint64_t bytes) {
+    const std::span<std::byte> taken = staging.first(bytes);
+    staging = staging.subspan(bytes);
+    return taken;
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PartOfRecord& part = parts[i].part;
+    Fetch& fetch = fetches[i];
+    fetch.header.into = take(ToPages(part.record.header_bytes));
+    const uint64_t skipped = part.payload_offset % kDiskPage;
+    if (fetch.pages.into.empty()) fetch.pages.into = take(ToPages(skipped + part.stored_bytes));
+    fetch.stored = std::span<const std::byte>(fetch.pages.into).subspan(skipped, part.stored_bytes);
+  }
+  return fetches;
+}
+
+void RecordReader::ReadAtOnce(const File& file, std::span<Fetch> fetches) {
+  std::vector<FileRange> ranges;
+  for (const Fetch& fetch : fetches) ranges.insert(ranges.end(), {fetch.header, fetch.pages});
+  const Status status = file.ReadAt(ranges);
+  if (status.ok()) return;
+  if (fetches.size() == 1) {
+    fetches[0].outcome = OutcomeOf(status);
+    return;
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) ReadAtOnce(file, fetches.subspan(i, 1));
 }
 
 ReadOutcome RecordReader::Take(const RecordBlock& block, std::span<const std::byte> stored, std::span<std::byte> into) {
@@ -70,17 +94,28 @@ ReadOutcome RecordReader::Take(const RecordBlock& block, std::span<const std::by
   return ReadOutcome::kRead;
 }
 
-std::vector<ReadOutcome> RecordReader::Read(const File& file, const PartOfRecord& part, const ExpectedBlocks& expected,
-                                            std::span<std::byte> into) {
+void RecordReader::Read(std::span<const PartRead> parts) {
+  std::vector<Fetch> fetches = Place(parts);
+  for (size_t i = 0, end = 0; i < parts.size(); i = end) {
+    while (end < parts.size() && parts[end].file == parts[i].file) ++end;
+    ReadAtOnce(*parts[i].file, std::span(fetches).subspan(i, end - i));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) Check(parts[i], fetches[i]);
+}
+
+void RecordReader::Check(const PartRead& read, const Fetch& fetch) {
+  const PartOfRecord& part = read.part;
+  const ExpectedBlocks& expected = read.expected;
+  const std::span<ReadOutcome> outcomes = read.outcomes;
   const size_t count = expected.blocks.size();
-  const Result<Fetched> fetched = Fetch(file, part, into);
-  if (!fetched.ok()) return std::vector<ReadOutcome>(count, OutcomeOf(fetched.status()));
-  const Header header = Compare(fetched->header, part.record, part.uuid);
-  if (header.outcome != ReadOutcome::kRead) return std::vector<ReadOutcome>(count, header.outcome);
+  const Header header = fetch.outcome == ReadOutcome::kRead ? Compare(fetch.header.into, part.record, part.uuid)
+                                                            : Header{fetch.outcome, {}};
   const RecordHeader& record = header.record;
-  if (record.identity != expected.identity) return std::vector<ReadOutcome>(count, ReadOutcome::kStaleIdentity);
-  std::vector<ReadOutcome> outcomes(count, ReadOutcome::kForeign);
-  if (part.first_block + count > record.blocks.size()) return outcomes;
+  ReadOutcome of_record = header.outcome;
+  if (of_record == ReadOutcome::kRead && record.identity != expected.identity) of_record = ReadOutcome::kStaleIdentity;
+  std::ranges::fill(outcomes, of_record == ReadOutcome::kRead ? ReadOutcome::kForeign : of_record);
+  if (of_record != ReadOutcome::kRead) return;
+  if (part.first_block + count > record.blocks.size()) return;
 
   uint64_t offset = 0, token = 0, bytes = 0, stored_bytes = 0;
   for (const RecordBlock& block : std::span(record.blocks).first(part.first_block)) {
@@ -92,10 +127,11 @@ std::vector<ReadOutcome> RecordReader::Read(const File& file, const PartOfRecord
     bytes += block.bytes;
     stored_bytes += block.stored_bytes;
   }
-  if (bytes != into.size() || offset != part.payload_offset || stored_bytes != part.stored_bytes) return outcomes;
+  std::span<std::byte> into = read.into;
+  if (bytes != into.size() || offset != part.payload_offset || stored_bytes != part.stored_bytes) return;
 
   std::span<const TokenId> stored_tokens = std::span(record.tokens).subspan(token), tokens = expected.tokens;
-  std::span<const std::byte> stored = fetched->stored;
+  std::span<const std::byte> stored = fetch.stored;
   for (size_t i = 0; i < count; ++i) {
     const KvRunBlock& wanted = expected.blocks[i];
     const RecordBlock& block = blocks[i];
@@ -107,7 +143,6 @@ std::vector<ReadOutcome> RecordReader::Read(const File& file, const PartOfRecord
     stored_tokens = stored_tokens.subspan(block.tokens);
     tokens = tokens.subspan(wanted.tokens);
   }
-  return outcomes;
 }
 
 }  // namespace cachalot::tier

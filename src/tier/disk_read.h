@@ -1,10 +1,11 @@
-// RecordReader reads consecutive blocks of one record and believes nothing that it has not compared.
+// RecordReader reads consecutive blocks of records and believes nothing that it has not compared.
 // Threads:   belongs to one; a reader per thread may read one file.
 // Ownership: borrows file and destination for the call; keeps working memory.
 // Invariant: kRead means: checksum, segment, record, identity, key, groups and token ids are those asked for. The bytes
 //            of any other block are unspecified.
-// Cost:      one read for the record's header and the blocks, two if they don't begin behind it. Blocks go straight
-//            into `into` if they are not packed and address and place are multiples of kDiskPage, else over a copy.
+// Cost:      one File::ReadAt for what is in one file: the records' headers and the blocks. Blocks go straight into
+//            `into` if they are not packed and address and place are multiples of kDiskPage, else over a copy. When
+//            that fails, once more for each part, to learn which it is.
 #pragma once
 
 #include <cstddef>
@@ -46,11 +47,19 @@ struct ExpectedBlocks {
   std::span<const TokenId> tokens;
 };
 
+// A part that is to be read. Requires: `into` is as large as its blocks, and `outcomes` has one for each.
+struct PartRead {
+  const File* file = nullptr;
+  PartOfRecord part;
+  ExpectedBlocks expected;
+  std::span<std::byte> into;
+  std::span<ReadOutcome> outcomes;
+};
+
 class RecordReader {
  public:
-  // One outcome for each block. Requires: `into` is as large as the blocks.
-  std::vector<ReadOutcome> Read(const File& file, const PartOfRecord& part, const ExpectedBlocks& expected,
-                                std::span<std::byte> into);
+  // Sets the outcomes of all parts. Those of one file that follow each other are read at once.
+  void Read(std::span<const PartRead> parts);
 
   // The header of a record, compared with its place. A failure says why the record cannot be used.
   struct Header {
@@ -60,12 +69,17 @@ class RecordReader {
   Header ReadHeader(const File& file, const RecordPlace& place, const SegmentUuid& uuid);
 
  private:
-  // Header and blocks as they are stored; these are `into` itself where that is possible.
-  struct Fetched {
-    std::span<const std::byte> header;
-    std::span<const std::byte> stored;
+  // Where header and blocks go as they are stored, in whole pages; the blocks into `into` itself where that is
+  // possible.
+  struct Fetch {
+    FileRange header;
+    FileRange pages;
+    std::span<const std::byte> stored;  // the blocks, in `pages`
+    ReadOutcome outcome = ReadOutcome::kRead;
   };
-  Result<Fetched> Fetch(const File& file, const PartOfRecord& part, std::span<std::byte> into);
+  std::vector<Fetch> Place(std::span<const PartRead> parts);
+  static void ReadAtOnce(const File& file, std::span<Fetch> fetches);
+  void Check(const PartRead& read, const Fetch& fetch);
   static Header Compare(std::span<const std::byte> bytes, const RecordPlace& place, const SegmentUuid& uuid);
   // Whether the block is what it has to be; its bytes then are in `into`.
   ReadOutcome Take(const RecordBlock& block, std::span<const std::byte> stored, std::span<std::byte> into);

@@ -104,6 +104,7 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
                            found->block.bytes == BlockBytes(wanted, slot_bytes);
     return as_wanted ? found : std::nullopt;
   };
+  std::vector<PartRead> parts;
   size_t token = 0;
   for (size_t i = 0, end = 0; i < run.blocks.size(); i = end) {
     const std::optional<FoundBlock> first = find(i);
@@ -117,17 +118,20 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
       if (!next || !SameRecordNext(*first, *next, end - i)) break;
       stored_bytes += next->block.stored_bytes;
     } while (true);
-    const std::span<ReadOutcome> of_part = std::span(outcomes).subspan(i, end - i);
     if (first) {
-      ReadPart({first->record, {}, first->index, first->payload_offset, stored_bytes},
-               {run.identity, std::span(run.blocks).subspan(i, end - i), std::span(run.tokens).subspan(token, tokens)},
-               into.first(bytes), of_part);
-    } else {
-      NoteRead(of_part, 0, nullptr);
+      const std::span<const KvRunBlock> blocks = std::span(run.blocks).subspan(i, end - i);
+      parts.push_back({.part = {first->record, {}, first->index, first->payload_offset, stored_bytes},
+                       .expected = {run.identity, blocks, std::span(run.tokens).subspan(token, tokens)},
+                       .into = into.first(bytes),
+                       .outcomes = std::span(outcomes).subspan(i, end - i)});
     }
     token += tokens;
     into = into.subspan(bytes);
   }
+  ReadParts(parts);
+  const MutexLock lock(reading_);
+  for (const ReadOutcome outcome : outcomes) ++reads_.blocks[static_cast<size_t>(outcome)];
+  for (const PartRead& read : parts) reads_.bytes += read.into.size();
   return outcomes;
 }
 
@@ -139,31 +143,37 @@ std::unique_ptr<RecordReader> DiskTier::TakeReader() {
   return reader;
 }
 
-void DiskTier::NoteRead(std::span<const ReadOutcome> outcomes, uint64_t bytes, std::unique_ptr<RecordReader> reader) {
+void DiskTier::GiveBack(std::unique_ptr<RecordReader> reader) {
   const MutexLock lock(reading_);
-  for (const ReadOutcome outcome : outcomes) ++reads_.blocks[static_cast<size_t>(outcome)];
-  reads_.bytes += bytes;
-  if (reader != nullptr) idle_readers_.push_back(std::move(reader));
+  idle_readers_.push_back(std::move(reader));
 }
 
-void DiskTier::ReadPart(PartOfRecord part, const ExpectedBlocks& expected, std::span<std::byte> into,
-                        std::span<ReadOutcome> outcomes) {
+void DiskTier::ReadParts(std::span<PartRead> parts) {
+  std::vector<std::shared_ptr<const File>> files;  // that stay open meanwhile
+  std::vector<PartRead> readable;
+  for (PartRead& read : parts) {
+    const Result<SegmentFiles::Readable> segment = segments_.FileOf(read.part.record.segment);
+    if (segment.ok()) {
+      files.push_back(segment->file);
+      read.file = segment->file.get();
+      read.part.uuid = segment->uuid;
+      readable.push_back(read);
+    } else if (segments_.Contains(read.part.record.segment)) {
+      std::ranges::fill(read.outcomes, ReadOutcome::kUnreadable);
+    }  // else it was reclaimed since it was found
+  }
   std::unique_ptr<RecordReader> reader = TakeReader();
-  const Result<SegmentFiles::Readable> segment = segments_.FileOf(part.record.segment);
-  if (segment.ok()) {
-    part.uuid = segment->uuid;
-    std::ranges::copy(reader->Read(*segment->file, part, expected, into), outcomes.begin());
-  } else if (segments_.Contains(part.record.segment)) {
-    std::ranges::fill(outcomes, ReadOutcome::kUnreadable);
-  }  // else it was reclaimed since it was found
-  for (size_t i = 0; i < outcomes.size(); ++i) {
-    if (outcomes[i] == ReadOutcome::kRead) {
-      index_.Touch(expected.blocks[i].key, appended_bytes_);
-    } else {
-      index_.DropBefore(expected.blocks[i].key, part.record.sequence + 1);
+  reader->Read(readable);
+  GiveBack(std::move(reader));
+  for (const PartRead& read : parts) {
+    for (size_t i = 0; i < read.outcomes.size(); ++i) {
+      if (read.outcomes[i] == ReadOutcome::kRead) {
+        index_.Touch(read.expected.blocks[i].key, appended_bytes_);
+      } else {
+        index_.DropBefore(read.expected.blocks[i].key, read.part.record.sequence + 1);
+      }
     }
   }
-  NoteRead(outcomes, into.size(), std::move(reader));
 }
 
 Status DiskTier::Erase(std::span<const Digest> keys) {

@@ -5,8 +5,8 @@
 // Invariant: a read gives the bytes that were put or says that it does not. What Erase returned OK for is never found
 //            again, whatever crashes. Files of the folder occupy at most `limit_bytes`, foreign ones included.
 // Cost:      Put: one copy and one write per record, and the room it needs: reclaiming removes whole files. Read: one
-//            read per record, or two where it does not begin with the record's first block. About 200 bytes of memory
-//            per block on disk.
+//            File::ReadAt per file, of a header and the blocks for each record. About 200 bytes of memory per block on
+//            disk.
 //
 // It is a cache: any block may be gone at any time, by reclamation or by damage. Decisions what to put, and whether to
 // read or recompute, are the caller's.
@@ -156,10 +156,10 @@ class DiskTier final : public RunStore {
   Status StoreDeletions();
   Status SyncAll();
 
-  void ReadPart(PartOfRecord part, const ExpectedBlocks& expected, std::span<std::byte> into,
-                std::span<ReadOutcome> outcomes);
+  // Finds their files, and sets their outcomes.
+  void ReadParts(std::span<PartRead> parts);
   std::unique_ptr<RecordReader> TakeReader();
-  void NoteRead(std::span<const ReadOutcome> outcomes, uint64_t bytes, std::unique_ptr<RecordReader> reader);
+  void GiveBack(std::unique_ptr<RecordReader> reader);
 
   FileSystem& files_;
   const Clock& clock_;

@@ -219,7 +219,9 @@ uint64_t DiskTier::KeepBlocks(const File& file, PartOfRecord part, const RecordH
 
   AlignedBytes staging;
   const std::span<std::byte> raw = staging.Resize(bytes);
-  const std::vector<ReadOutcome> outcomes = RecordReader().Read(file, part, {copy.identity, expected, of_blocks}, raw);
+  std::vector<ReadOutcome> outcomes(blocks);
+  const PartRead read{&file, part, {copy.identity, expected, of_blocks}, raw, outcomes};
+  RecordReader().Read(std::span(&read, 1));
   const bool good = std::ranges::all_of(outcomes, [](ReadOutcome o) { return o == ReadOutcome::kRead; });
   if (!good) return 0;
   const Result<std::span<const std::byte>> payload = Packed(copy, raw);

@@ -161,6 +161,26 @@ TEST(DiskTier, AReadComparesTokensIdentityAndGroups) {
   EXPECT_EQ(CodeOf(kStaleIdentity), Code::kCorrupt);
 }
 
+// Three records of one segment, of two blocks each: the first lacks a block that is asked for, the last is damaged.
+TEST(DiskTier, OneRecordOfARunThatCannotBeReadLeavesTheOthers) {
+  using enum ReadOutcome;
+  const ChainShape shape{.slot_bytes = kDiskPage};
+  DiskRig rig;
+  ASSERT_TRUE(rig.Open().ok());
+  for (const uint64_t first : {0, 2, 4}) ASSERT_TRUE(rig.Put(shape, 1, first, 2).ok());
+  ASSERT_TRUE(rig.tier->Flush().ok());
+  const uint64_t end_of_second = kDiskPage + 2 * 3 * kDiskPage;  // a page of header, two of blocks
+  rig.files->Cut(rig.Segments().at(0), end_of_second + 2 * kDiskPage);
+  const KvRun run = TestRun(shape, 1, 1, 5);
+  AlignedBytes memory;
+  const std::span<std::byte> into = memory.Resize(5 * kDiskPage);
+  const std::vector<std::byte> wanted = TestBytes(run, shape);
+  EXPECT_EQ(rig.tier->Read(run, into).value(), (std::vector{kRead, kRead, kRead, kTruncated, kTruncated}));
+  EXPECT_TRUE(std::ranges::equal(into.first(3 * kDiskPage), std::span(wanted).first(3 * kDiskPage)));
+  EXPECT_EQ(Counted(rig, kRead), 3u);
+  EXPECT_EQ(Counted(rig, kTruncated), 2u);
+}
+
 TEST(DiskTier, EveryKindOfDamageIsAMissOfItsOwn) {
   using enum ReadOutcome;
   const auto rig = [](auto damage, ReadOutcome expected) {
