@@ -14,7 +14,7 @@
 namespace cachalot::engine {
 namespace {
 
-constexpr std::string_view kMagic = "CACHINP2";
+constexpr std::string_view kMagic = "CACHINP3";
 constexpr size_t kFrameHead = 8;  // length and checksum of what follows
 constexpr uint32_t kMostTenants = 1 << 16;
 constexpr uint32_t kMostChoices = 1 << 16;
@@ -78,7 +78,7 @@ void Fields(auto& a, Like<InputFacts> auto& v) {
   a(v.identity, v.step_curve, v.host_rate, v.host, v.store, v.sessions, v.asynchronous_copies);
 }
 
-void Fields(auto& a, Like<CopyAnswer> auto& v) { a.EnumUpTo(v, CopyAnswer::kFailed); }
+void Fields(auto& a, Like<CopyAnswer> auto& v) { a.EnumUpTo(v, CopyAnswer::kDiffers); }
 void Fields(auto& a, Like<SyncEnd> auto& v) { a(v.sync, v.well); }
 void Fields(auto& a, Like<LoggedToken> auto& v) { a(v.request, v.choice, v.token, v.stops); }
 

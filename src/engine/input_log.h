@@ -67,8 +67,8 @@ struct LoggedToken {
   bool stops = false;  // the choice, as its end token or condition says
 };
 
-// What a device's memory says of a copy: to Done, and to Wait.
-enum class CopyAnswer : uint8_t { kUnderWay = 0, kDone = 1, kWell = 2, kFailed = 3 };
+// What a device's memory says of a copy: to Done, and to Wait; to Same that slots are equal is kWell.
+enum class CopyAnswer : uint8_t { kUnderWay = 0, kDone = 1, kWell = 2, kFailed = 3, kDiffers = 4 };
 
 // Of DurableSessions::Sync.
 struct SyncEnd {

@@ -1,5 +1,7 @@
 #include "engine/input_log.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -214,6 +216,34 @@ TEST(InputLog, WhatCannotBeIsRefusedThoughItsChecksumIsRight) {
   ASSERT_TRUE(negative.ok());
   EXPECT_EQ(negative->damage.code(), Code::kCorrupt);
   EXPECT_TRUE(negative->steps.empty());
+}
+
+// A log of one step, which `note` tells of; and, of two such, the second with another byte where they begin to differ.
+std::string LogOfStep(const std::function<void(InputLog&)>& note) {
+  std::string bytes;
+  InputLog log([&](const std::string& more) { bytes += more; });
+  log.Begin(SomeFacts());
+  log.BeginStep({.now = Nanos(1)});
+  note(log);
+  log.EndStep({});
+  return bytes;
+}
+std::string ChangedWhereTheyDiffer(const std::string& one, const std::string& other, char byte) {
+  const size_t step = MakeLog(0).ends.front(), payload = step + 8;
+  std::string changed = other.substr(payload);
+  changed.at(static_cast<size_t>(std::ranges::mismatch(one.substr(payload), changed).in2 - changed.begin())) = byte;
+  return other.substr(0, step) + Framed(changed);
+}
+
+TEST(InputLog, AnswersThatAreNotKnownAreRefused) {
+  const std::string failed = LogOfStep([](InputLog& log) { log.NoteCopy(CopyAnswer::kFailed); });
+  const std::string differs = LogOfStep([](InputLog& log) { log.NoteCopy(CopyAnswer::kDiffers); });
+  EXPECT_EQ(ParseInputLog(differs)->steps.at(0).copies, std::vector{CopyAnswer::kDiffers});
+  EXPECT_EQ(ParseInputLog(ChangedWhereTheyDiffer(failed, differs, 3))->steps.at(0).copies,
+            std::vector{CopyAnswer::kFailed});
+  const auto unknown = ParseInputLog(ChangedWhereTheyDiffer(failed, differs, 5));
+  EXPECT_EQ(unknown->damage.code(), Code::kCorrupt);
+  EXPECT_TRUE(unknown->steps.empty());
 }
 
 TEST(InputLog, FactsOfNoEngineAreRefused) {

@@ -105,6 +105,11 @@ class LoggedMemory final : public exec::DeviceMemory {
     done_ = std::max(done_, ticket);
     return Next() == engine::CopyAnswer::kFailed ? Unavailable("the copy failed") : OkStatus();
   }
+  Result<bool> Same(SlotId, SlotId, uint64_t) override {
+    const engine::CopyAnswer answer = Next();
+    if (answer == engine::CopyAnswer::kFailed) return Unavailable("the slots could not be read");
+    return answer != engine::CopyAnswer::kDiffers;
+  }
   std::optional<Nanos> NextDone() const override { return std::nullopt; }
   bool asynchronous() const override { return facts_.asynchronous_copies; }
 

@@ -139,11 +139,14 @@ class Record(ServerTestCase):
 
     def test_what_is_not_logged_is_refused(self):
         inputs = self.folder / "inputs"
-        for flags in [["--verify-hits", "0.5"], ["--session-files", str(self.folder / "kv")]]:
-            served = self.run_cachalot("serve", "--port", "0", "--input-log", str(inputs), *flags)
-            self.assertEqual(served.returncode, 2, served.stderr)
-            self.assertIn(flags[0], served.stderr)
-            self.assertFalse(inputs.exists())
+        flags = ["--session-files", str(self.folder / "kv")]
+        served = self.run_cachalot("serve", "--port", "0", "--input-log", str(inputs), *flags)
+        self.assertEqual(served.returncode, 2, served.stderr)
+        self.assertIn(flags[0], served.stderr)
+        self.assertFalse(inputs.exists())
+
+    def test_a_replay_of_hits_that_were_verified_makes_the_same_decisions(self):
+        self.replayed("--verify-hits", "0.5")
 
     def tags(self, text):
         data = base64.b64decode(text, validate=True)
