@@ -11,7 +11,7 @@
 #include "base/file_system.h"
 #include "engine/input_log.h"
 #include "sim/input_replay.h"
-#include "tier/stored_session.h"
+#include "tier/archive_file.h"
 
 namespace cachalot::cli {
 namespace {

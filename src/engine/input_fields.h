@@ -8,10 +8,12 @@
 #include "base/prefix_scope.h"
 #include "base/retention.h"
 #include "base/sampling.h"
+#include "base/status.h"
+#include "engine/archive_answers.h"
 #include "engine/engine.h"
 #include "engine/log_fields.h"
 #include "engine/store_answers.h"
-#include "tier/stored_session.h"
+#include "tier/archive_file.h"
 
 namespace cachalot::engine {
 
@@ -78,6 +80,13 @@ void Fields(auto& a, Like<tier::SessionKey> auto& v) { a(v.owner, v.id); }
 void Fields(auto& a, Like<tier::StoredSession> auto& v) {
   a(v.key, v.identity, v.scope, v.tokens, v.created, v.last_used, v.ttl_seconds, v.pinned, v.suspended);
 }
+
+void Fields(auto& a, Like<Code> auto& v) { a.EnumUpTo(v, Code::kInternal); }
+void Fields(auto& a, Like<ArchiveEnd> auto& v) { a(v.code, v.groups, v.file_bytes); }
+void Fields(auto& a, Like<tier::ArchiveHeader> auto& v) {
+  a(v.session, v.slot_bytes, v.block_tokens, v.blocks, v.parts, v.saved, v.kv_seconds);
+}
+void Fields(auto& a, Like<ArchiveAnswers> auto& v) { a(v.begins, v.ends, v.headers); }
 
 void Fields(auto& a, Like<StepInput> auto& v) {
   a(v.now, v.last_duration, v.waited, v.arrivals, v.cancels, v.inquiries, v.session_commands, v.unix_seconds);

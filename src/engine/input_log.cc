@@ -75,7 +75,7 @@ void Fields(auto& a, Like<HostFacts> auto& v) { a(v.memory_bytes, v.eviction); }
 
 void Fields(auto& a, Like<InputFacts> auto& v) {
   a(v.options, v.layout, v.slots, v.vocabulary, v.context_tokens, v.most_rows, v.most_logit_rows);
-  a(v.identity, v.step_curve, v.host_rate, v.host, v.store, v.sessions, v.asynchronous_copies);
+  a(v.identity, v.step_curve, v.host_rate, v.host, v.store, v.sessions, v.archive, v.asynchronous_copies);
 }
 
 void Fields(auto& a, Like<CopyAnswer> auto& v) { a.EnumUpTo(v, CopyAnswer::kDiffers); }
@@ -100,6 +100,15 @@ bool MayBe(const StoreAnswers& answers) {
          std::ranges::all_of(answers.deadlines, [](const auto& changed) { return changed.answer >= Nanos(0); });
 }
 
+// As a file's reader promises it.
+bool MayBe(const ArchiveAnswers& answers) {
+  return std::ranges::all_of(answers.ends,
+                             [](const ArchiveEnd& end) { return end.groups.size() <= tier::kArchivedKvBlocks; }) &&
+         std::ranges::all_of(answers.headers, [](const tier::ArchiveHeader& header) {
+           return uint64_t{header.blocks} * header.block_tokens <= header.session.tokens.size();
+         });
+}
+
 bool MayFollow(const LoggedStep& step, Nanos before) {
   constexpr Nanos kLatest = std::chrono::hours(24 * 365 * 100);
   const StepInput& input = step.input;
@@ -107,8 +116,8 @@ bool MayFollow(const LoggedStep& step, Nanos before) {
   const auto may_be = [&](const Inquiry& inquiry) { return std::ranges::all_of(inquiry.requests, may_arrive); };
   return input.now >= before && input.now < kLatest && input.last_duration >= Nanos(0) &&
          input.last_duration < kLatest && input.waited >= Nanos(0) && input.waited < kLatest &&
-         (!step.store || MayBe(*step.store)) && std::ranges::all_of(input.arrivals, may_arrive) &&
-         std::ranges::all_of(input.inquiries, may_be);
+         (!step.store || MayBe(*step.store)) && (!step.archive || MayBe(*step.archive)) &&
+         std::ranges::all_of(input.arrivals, may_arrive) && std::ranges::all_of(input.inquiries, may_be);
 }
 
 // Whether every layer lies in its group's slots.
@@ -169,11 +178,15 @@ InputFacts FactsOf(const EngineOptions& options, const ModelFacts& facts, const 
                  .host = {},
                  .store = facts.store != nullptr,
                  .sessions = facts.session_store != nullptr,
+                 .archive = facts.archive != nullptr,
                  .asynchronous_copies = memory.asynchronous()};
   all.options.decision_log = nullptr;
   all.options.input_log = nullptr;
   return all;
 }
+
+InputLog::InputLog(Sink sink) : sink_(std::move(sink)) {}
+InputLog::~InputLog() = default;
 
 void InputLog::Write(const std::string& payload) {
   LogWriter head;
@@ -209,7 +222,9 @@ void InputLog::EndStep(const StepOutput& output) {
   in_step_ = false;
   LogWriter out;
   if (found_.empty()) NoteFound({});
-  out(std::exchange(copies_, {}), store_.Take(), std::exchange(syncs_, {}), tokens,
+  std::optional<ArchiveAnswers> archive;
+  if (!archive_.empty()) archive = std::exchange(archive_, {});
+  out(std::exchange(copies_, {}), store_.Take(), std::exchange(syncs_, {}), archive, tokens,
       output.stats.step_failures > std::exchange(step_failures_, output.stats.step_failures));
   Write(std::exchange(input_, {}) + std::exchange(found_, {}) + out.Take());
 }
@@ -292,7 +307,8 @@ Result<LoggedInputs> ParseInputLog(std::string_view bytes) {
     LogReader in(*payload);
     in.EnumUpTo(frame, Frame::kEnd);
     if (frame == Frame::kEnd && in.done()) break;
-    in(step.input, step.drains, step.found_sessions, step.copies, step.store, step.syncs, step.tokens, step.run_failed);
+    in(step.input, step.drains, step.found_sessions, step.copies, step.store, step.syncs, step.archive, step.tokens,
+       step.run_failed);
     if (!in.done() || frame != Frame::kStep || !MayFollow(step, now)) {
       log.damage = Status(Code::kCorrupt, fmt::format("offset {}: expected a step, later than those before", at));
       return log;

@@ -5,7 +5,8 @@
 // Threads:   engine thread; so is the sink.
 // Ownership: owns the sink. A parsed log owns all that it holds.
 // Invariant: a log that was cut off anywhere is read up to the last whole step, and says so; damage is found.
-// Cost:      a copy of each request, 13 bytes per token, and those of engine/store_answers.h.
+// Cost:      a copy of each request, 13 bytes per token, and those of engine/store_answers.h and
+//            engine/archive_answers.h.
 //
 // The format is in docs/replay.md.
 #pragma once
@@ -20,12 +21,14 @@
 #include <vector>
 
 #include "base/kv_layout.h"
+#include "engine/archive_answers.h"
 #include "engine/engine.h"
 #include "engine/store_answers.h"
 
 namespace cachalot::tier {
 class DurableSessions;
 class KvStore;
+class SessionArchive;
 struct StoredSession;
 }  // namespace cachalot::tier
 
@@ -51,6 +54,7 @@ struct InputFacts {
   std::optional<HostFacts> host;
   bool store = false;     // there is a disk tier
   bool sessions = false;  // they last
+  bool archive = false;   // and are saved by name
   bool asynchronous_copies = false;
 };
 
@@ -76,7 +80,7 @@ struct SyncEnd {
   bool well = false;
 };
 
-// Whoever makes or moves one includes tier/stored_session.h.
+// Whoever makes or moves one includes tier/archive_file.h.
 struct LoggedStep {
   StepInput input;
   bool drains = false;                              // the engine drains from this step on
@@ -84,6 +88,7 @@ struct LoggedStep {
   std::vector<CopyAnswer> copies;                   // in the order of the questions
   std::optional<StoreAnswers> store;                // nothing: nothing new
   std::vector<SyncEnd> syncs;                       // that ended
+  std::optional<ArchiveAnswers> archive;            // nothing: none
   std::vector<LoggedToken> tokens;
   bool run_failed = false;
 };
@@ -92,7 +97,8 @@ class InputLog {
  public:
   using Sink = std::function<void(std::string)>;
 
-  explicit InputLog(Sink sink) : sink_(std::move(sink)) {}
+  explicit InputLog(Sink sink);
+  ~InputLog();
 
   // Once, before the first step.
   void Begin(const InputFacts& facts);
@@ -103,8 +109,9 @@ class InputLog {
   void NoteCopy(CopyAnswer answer) {
     if (in_step_) copies_.push_back(answer);
   }
-  // Null between steps.
+  // Null between steps, as is archive().
   StoreNotes* store() { return in_step_ ? &store_ : nullptr; }
+  ArchiveAnswers* archive() { return in_step_ ? &archive_ : nullptr; }
   // By the first step.
   void NoteFound(const std::vector<tier::StoredSession>& found);
   void NoteSync(const SyncEnd& end) { syncs_.push_back(end); }
@@ -120,6 +127,7 @@ class InputLog {
   std::string found_;  // sessions, as they are written; empty: none
   std::vector<CopyAnswer> copies_;
   StoreNotes store_;
+  ArchiveAnswers archive_;
   std::vector<SyncEnd> syncs_;
   bool drains_ = false;
   uint64_t step_failures_ = 0;
@@ -129,6 +137,7 @@ class InputLog {
 std::unique_ptr<exec::DeviceMemory> MakeLoggedMemory(exec::DeviceMemory& memory, InputLog& log);
 std::unique_ptr<tier::KvStore> MakeLoggedStore(tier::KvStore& store, InputLog& log);
 std::unique_ptr<tier::DurableSessions> MakeLoggedSessions(tier::DurableSessions& sessions, InputLog& log);
+std::unique_ptr<tier::SessionArchive> MakeLoggedArchive(tier::SessionArchive& archive, InputLog& log);
 
 struct LoggedInputs {
   InputFacts facts;

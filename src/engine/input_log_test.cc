@@ -84,6 +84,10 @@ tier::StoredSession SomeSession() {
   return {.key = {"owner", "id"}, .identity = {9}, .scope = {}, .tokens = {1, 2}, .created = 3, .pinned = true};
 }
 
+tier::ArchiveHeader SomeHeader() {
+  return {.session = SomeSession(), .slot_bytes = 17, .block_tokens = 2, .blocks = 1, .parts = 1, .saved = 18};
+}
+
 struct Made {
   std::string bytes;
   std::vector<size_t> ends;  // offsets at which a step, or the facts, ended
@@ -104,6 +108,11 @@ Made MakeLog(int steps) {
     if (i != 1) NoteStoreAnswers(log.store(), i);
     log.NoteCopy(CopyAnswer::kDone);
     log.NoteSync({16, true});
+    if (i == 2) {
+      *log.archive() = {.begins = {Code::kOk, Code::kOverloaded},
+                        .ends = {{.code = Code::kCorrupt}, {.groups = {1, 3}, .file_bytes = 19}},
+                        .headers = {SomeHeader()}};
+    }
     output.tokens = {{RequestId(77), 0, {.token = 3}}, {RequestId(77), 1, {.token = static_cast<TokenId>(i)}}};
     output.finishes = {{RequestId(77), 1, FinishReason::kStop}};
     output.stats.step_failures = i == 2 ? 1 : output.stats.step_failures;
@@ -150,6 +159,14 @@ TEST(InputLog, HoldsAllThatEntered) {
   EXPECT_EQ(store.ends.at(0).transfer, 15u);
   EXPECT_TRUE(log->steps[2].store->groups.empty()) << "as it was";
   EXPECT_EQ(log->steps[2].store->deadlines.at(0).answer, Nanos(15));
+  ASSERT_TRUE(!log->steps[1].archive && log->steps[2].archive && !log->steps[3].archive);
+  const ArchiveAnswers& archive = *log->steps[2].archive;
+  EXPECT_EQ(archive.begins, (std::vector{Code::kOk, Code::kOverloaded}));
+  ASSERT_EQ(archive.ends.size(), 2u);
+  EXPECT_EQ(archive.ends[0].code, Code::kCorrupt);
+  EXPECT_EQ(archive.ends[1].groups, (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(archive.ends[1].file_bytes, 19u);
+  EXPECT_EQ(archive.headers, std::vector{SomeHeader()});
   const GenerateRequest& request = log->steps[0].input.arrivals.at(0);
   EXPECT_EQ(request.prompt, FullRequest().prompt);
   EXPECT_EQ(request.session, FullRequest().session);
@@ -244,6 +261,27 @@ TEST(InputLog, AnswersThatAreNotKnownAreRefused) {
   const auto unknown = ParseInputLog(ChangedWhereTheyDiffer(failed, differs, 5));
   EXPECT_EQ(unknown->damage.code(), Code::kCorrupt);
   EXPECT_TRUE(unknown->steps.empty());
+
+  const std::string refused = LogOfStep([](InputLog& log) { log.archive()->begins = {Code::kOverloaded}; });
+  const std::string internal = LogOfStep([](InputLog& log) { log.archive()->begins = {Code::kInternal}; });
+  EXPECT_EQ(ParseInputLog(internal)->steps.at(0).archive->begins, std::vector{Code::kInternal});
+  EXPECT_EQ(ParseInputLog(ChangedWhereTheyDiffer(refused, internal, 6))->damage.code(), Code::kCorrupt);
+}
+
+TEST(InputLog, SavedSessionsThatNoFileHoldsAreRefused) {
+  const auto damage = [](const ArchiveAnswers& answers) {
+    const auto log = ParseInputLog(LogOfStep([&](InputLog& one) { *one.archive() = answers; }));
+    return log->steps.empty();
+  };
+  ArchiveAnswers answers{.begins = {Code::kOk}, .ends = {{}}, .headers = {SomeHeader()}};
+  EXPECT_FALSE(damage(answers));
+  answers.headers[0].blocks = 2;
+  EXPECT_TRUE(damage(answers)) << "KV of more tokens than it has";
+  answers.headers.clear();
+  answers.ends[0].groups.assign(tier::kArchivedKvBlocks, 1);
+  EXPECT_FALSE(damage(answers));
+  answers.ends[0].groups.push_back(1);
+  EXPECT_TRUE(damage(answers)) << "a part of more blocks than one has";
 }
 
 TEST(InputLog, FactsOfNoEngineAreRefused) {

@@ -12,10 +12,11 @@
 #include "exec/device_memory.h"
 #include "exec/sim/sim_executor.h"
 #include "sim/address_range.h"
+#include "sim/replayed_archive.h"
 #include "sim/replayed_sessions.h"
 #include "sim/replayed_store.h"
+#include "tier/archive_file.h"
 #include "tier/host_tier.h"
-#include "tier/stored_session.h"
 
 namespace cachalot::sim {
 namespace {
@@ -170,6 +171,7 @@ class Replay {
       sessions_.emplace(log_.steps.empty() ? std::vector<tier::StoredSession>()
                                            : std::move(log_.steps.front().found_sessions));
     }
+    if (log_.facts.archive) archive_.emplace(log_.facts.layout);
     if (!log_.facts.host) return OkStatus();
     CACHALOT_ASSIGN_OR_RETURN(host_memory_, AddressRange::Reserve(log_.facts.host->memory_bytes));
     CACHALOT_ASSIGN_OR_RETURN(
@@ -186,7 +188,8 @@ class Replay {
                                    .host_rate = log_.facts.host_rate,
                                    .store = store_ ? &*store_ : nullptr,
                                    .host = host_.get(),
-                                   .session_store = sessions_ ? &*sessions_ : nullptr};
+                                   .session_store = sessions_ ? &*sessions_ : nullptr,
+                                   .archive = archive_ ? &*archive_ : nullptr};
     engine::Engine engine(log_.facts.options, executor_, memory_, sampler_, facts);
     InputReplayReport report{.tokens = answers_.tokens(), .last = {}};
     for (engine::LoggedStep& step : log_.steps) {
@@ -195,6 +198,7 @@ class Replay {
       memory_.SetAnswers(std::move(step.copies));
       if (store_) store_->Begin(std::move(step.store).value_or(engine::StoreAnswers{}));
       if (sessions_) sessions_->Begin(std::move(step.syncs));
+      if (archive_) archive_->Begin(std::move(step.archive).value_or(engine::ArchiveAnswers{}));
       for (engine::GenerateRequest& request : step.input.arrivals) AnswerFromLog(request);
       report.last = engine.Step(std::move(step.input)).stats;
       ++report.steps;
@@ -222,6 +226,7 @@ class Replay {
   std::unique_ptr<tier::HostTier> host_;
   std::optional<ReplayedStore> store_;
   std::optional<ReplayedSessions> sessions_;
+  std::optional<ReplayedArchive> archive_;
   engine::DecisionLog decisions_;
 };
 

@@ -17,9 +17,11 @@
 #include "exec/testing/fake_executor.h"
 #include "sim/sim_server.h"
 #include "tier/aligned_bytes.h"
+#include "tier/archive_file.h"
 #include "tier/disk_store.h"
+#include "tier/file_session_archive.h"
 #include "tier/host_tier.h"
-#include "tier/stored_session.h"
+#include "tier/session_store.h"
 #include "tier/testing/fake_transfer_engine.h"
 
 namespace cachalot::sim {
@@ -38,6 +40,7 @@ struct TrafficCase {
   const char* decides = "admit ";  // something that is decided in this case
   bool over_link = false;          // else copies take no time
   uint64_t disk_bytes = 0;
+  bool sessions_last = false;  // and are saved by name
 };
 
 // An engine over the fake model under random traffic, with both logs.
@@ -73,6 +76,11 @@ class Traffic {
       logged_store_ = engine::MakeLoggedStore(*store_, input_log_);
       facts.store = logged_store_.get();
     }
+    if (run.sessions_last) {
+      OpenSessions();
+      facts.session_store = logged_sessions_.get();
+      facts.archive = logged_archive_.get();
+    }
     memory_ = run.over_link ? exec::MakeSimLinkMemory(layout.slot_bytes, run.slots,
                                                       {.bytes_per_second = 1e8, .latency = Nanos(1000)}, clock_)
                                   .value()
@@ -94,6 +102,32 @@ class Traffic {
     input_log_.End();
   }
 
+  // A session goes into a file, and comes back under another name.
+  void SaveAndRestore() {
+    engine::GenerateRequest request = AnyRequest();
+    request.prompt.assign(70, 5);
+    request.n = 1;
+    request.session = engine::SessionName{"owner", "saved"};
+    request.session_ttl_seconds = 0;
+    request.retention = {};
+    StepInput input;
+    input.arrivals.push_back(std::move(request));
+    Step(std::move(input));
+    while (!engine_->idle()) Step({});
+    for (const auto& [verb, name] :
+         {std::pair(engine::SessionVerb::kSave, "saved"), std::pair(engine::SessionVerb::kRestore, "restored")}) {
+      engine::SessionCommand command = AnyCommand();
+      command.verb = verb;
+      command.name.id = name;
+      command.other = "file";
+      input.session_commands.assign(1, std::move(command));
+      Step(std::move(input));
+      for (int i = 0; i < 10; ++i) Step({});
+    }
+    EXPECT_NE(decisions_.find("session command 1 done moved 64"), std::string::npos);
+    EXPECT_NE(decisions_.find("session command 2 done moved 64"), std::string::npos);
+  }
+
   const std::string& inputs() const { return inputs_; }
   const std::string& decisions() const { return decisions_; }
 
@@ -107,6 +141,23 @@ class Traffic {
     store_ = std::make_unique<tier::DiskStore>(
         tier::DiskTier::Open(files_, clock_, disk).value(),
         std::make_unique<tier::FakeTransferEngine>(staging_.Resize(2 << 20), transfers, slow, clock_), clock_);
+  }
+
+  void OpenSessions() {
+    const auto transfers = [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
+      const tier::TransferOptions options{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
+      const tier::FakeTransferFaults slow{.least_latency = Nanos(500), .most_latency = Nanos(20'000)};
+      return std::unique_ptr<tier::TransferEngine>(new tier::FakeTransferEngine({}, options, slow, clock_));
+    };
+    const auto entropy = [] { return uint64_t{7}; };
+    session_store_ =
+        tier::SessionStore::Open(files_, clock_, {.folder = "/sessions", .lock = false, .entropy = entropy}, transfers)
+            .value();
+    archive_ = tier::FileSessionArchive::Open(
+                   files_, clock_, {.folder = "/saved", .key_file = "/server.key", .entropy = entropy}, transfers)
+                   .value();
+    logged_sessions_ = engine::MakeLoggedSessions(*session_store_, input_log_);
+    logged_archive_ = engine::MakeLoggedArchive(*archive_, input_log_);
   }
 
   uint32_t Below(uint64_t n) { return static_cast<uint32_t>(random_.Below(n)); }
@@ -195,6 +246,10 @@ class Traffic {
   tier::AlignedBytes staging_;
   std::unique_ptr<tier::DiskStore> store_;
   std::unique_ptr<tier::KvStore> logged_store_;
+  std::unique_ptr<tier::SessionStore> session_store_;
+  std::unique_ptr<tier::FileSessionArchive> archive_;
+  std::unique_ptr<tier::DurableSessions> logged_sessions_;
+  std::unique_ptr<tier::SessionArchive> logged_archive_;
   std::unique_ptr<exec::DeviceMemory> memory_, logged_memory_;
   std::optional<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
@@ -243,14 +298,15 @@ TEST_P(InputReplay, MakesOthersWithAnotherPolicy) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, InputReplay,
-    testing::Values(TrafficCase{"Full"}, TrafficCase{"Sliding", {0, 24, 24, 40}},
-                    TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
-                    TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
-                    TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
-                    TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
-                    TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16 << 20},
-                    TrafficCase{
-                        "AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16 << 20}),
+    testing::Values(
+        TrafficCase{"Full"}, TrafficCase{"Sliding", {0, 24, 24, 40}},
+        TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
+        TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
+        TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
+        TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
+        TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16 << 20},
+        TrafficCase{"LastingSessions", {0}, "guaranteed", 60, 0, "session command ", false, 0, true},
+        TrafficCase{"AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16 << 20, true}),
     [](const auto& info) { return info.param.name; });
 
 // With bytes changed at random, and the checksums of all frames made right.
@@ -275,7 +331,8 @@ std::string Damaged(const std::string& inputs, SplitMix64& random) {
 
 TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
   SetLogLevel(LogLevel::kOff);
-  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16 << 20}, 2);
+  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16 << 20, true}, 2);
+  traffic.SaveAndRestore();
   traffic.Run(40);
   SplitMix64 random(9);
   int refused = 0, cut_off = 0, replayed = 0;
