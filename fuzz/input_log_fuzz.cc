@@ -1,10 +1,12 @@
 // Changes an input log, makes its checksums right, reads it and replays it: whatever it says, it is refused, or an
 // engine runs on it to the end.
 //
-// The input is a list of changes of five bytes: which frame, two for the place in it, how, and the new byte.
+// The input is a list of changes of five bytes: which frame, two for the place in it, how, and the new byte. A single
+// byte after them: another eviction policy.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +18,7 @@
 #include "base/random.h"
 #include "base/testing/fault_file_system.h"
 #include "engine/engine.h"
-#include "engine/input_log.h"
+#include "engine/input_log_reader.h"
 #include "exec/sim/sim_executor.h"
 #include "exec/sim/sim_memory.h"
 #include "sim/input_replay.h"
@@ -154,10 +156,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     byte = static_cast<char>(data[3] % 2 == 0 ? data[4] : byte ^ data[4]);
     MakeRight(bytes, part);
   }
-  Result<engine::LoggedInputs> read = engine::ParseInputLog(bytes);
-  if (!read.ok() || read->facts.slots > kMostSlots) return 0;
-  if (read->facts.host && read->facts.host->memory_bytes > kMostHostBytes) return 0;
-  static_cast<void>(sim::ReplayInputs(std::move(*read), {}, [](const std::string&) {}));
+  Result<engine::InputLogReader> read = engine::InputLogReader::Open(engine::SourceOf(bytes));
+  if (!read.ok() || read->facts().slots > kMostSlots) return 0;
+  if (read->facts().host && read->facts().host->memory_bytes > kMostHostBytes) return 0;
+  std::optional<sim::OtherPolicy> other;
+  if (size == 1) other = sim::OtherPolicy{.eviction = "length"};
+  static_cast<void>(sim::ReplayInputs(*read, other, [](const std::string&) {}));
   return 0;
 }
 

@@ -20,7 +20,7 @@ using engine::TieredRig;
 
 // What clients were told of saves and restores.
 struct Told {
-  uint64_t saved = 0, not_saved = 0;
+  uint64_t saved = 0, failed = 0, full = 0;
   uint64_t restored = 0, cold = 0;  // with KV, without
   uint64_t corrupt = 0, missing = 0, busy = 0;
 
@@ -28,7 +28,8 @@ struct Told {
     const Code code = answer.status.code();
     if (answer.verb == SessionVerb::kSave) {
       saved += answer.found && code == Code::kOk;
-      not_saved += code == Code::kUnavailable;
+      failed += code == Code::kUnavailable;
+      full += answer.status.message().find("the disk is full") != std::string::npos;
     } else if (answer.verb == SessionVerb::kRestore) {
       restored += code == Code::kOk && answer.moved_tokens > 0;
       cold += code == Code::kOk && answer.moved_tokens == 0;
@@ -46,12 +47,12 @@ class Traffic {
 
   void Run(int steps) {
     for (int step = 0; step < steps; ++step) {
-      if (OneIn(14)) Harm();
-      if (OneIn(5)) Heal();
-      if (OneIn(100)) Crash();
+      if (OneIn(70)) Harm();
+      if (OneIn(8)) Heal();
+      if (OneIn(200)) Crash();
       engine::StepInput input;
-      if (OneIn(4)) input.arrivals.push_back(AnyRequest());
-      while (OneIn(3)) input.session_commands.push_back(AnyCommand());
+      if (OneIn(10)) input.arrivals.push_back(AnyRequest());
+      if (OneIn(8)) input.session_commands.push_back(AnyCommand());
       tiered_.rig().Step(std::move(input));
     }
     Heal();
@@ -74,7 +75,7 @@ class Traffic {
     options.engine.sessions.most = 5;
     if (seed % 2 == 1) options.model.windows = {0, 24, 24, 40};
     options.device = seed % 4 < 2 ? engine::Device::kCpu : engine::Device::kSimLink;
-    options.slots = 110;
+    options.slots = 250;
     options.disk_bytes = seed % 3 == 0 ? 0 : 3 << 20;
     options.host_bytes = seed % 5 == 0 ? 1 << 16 : 0;
     options.session_store = true;
@@ -96,9 +97,11 @@ class Traffic {
   void Harm() {
     Heal();
     const std::vector<std::string> saved = tiered_.files().List("/saved").value();
-    switch (Below(7)) {
+    switch (Below(9)) {
       case 0: return tiered_.files().Fail({.op = FileOp::kAny, .nth = 1 + Below(4)});
-      case 1: return tiered_.files().SetTotalBytes(Below(1 << 12));
+      case 1:
+      case 5:
+      case 6: return tiered_.files().SetTotalBytes(Below(1 << 12));
       case 2: return tiered_.clock().Advance(std::chrono::seconds(Below(2000)));
       case 3: return tiered_.rig().memory().FailCopyIn(1 + Below(3));
       case 4: return tiered_.rig().memory().FailCopyOut(1 + Below(20));
@@ -123,7 +126,7 @@ class Traffic {
   engine::GenerateRequest AnyRequest() {
     engine::GenerateRequest request = engine::Request(++last_, prompts_.Next(), static_cast<uint32_t>(Below(6)));
     request.session = engine::SessionName{"", AnySession()};
-    if (OneIn(3)) request.retention.ttl = std::chrono::seconds(1 + Below(3000));
+    if (OneIn(6)) request.retention.ttl = std::chrono::seconds(1 + Below(3000));
     if (OneIn(6)) request.session_ttl_seconds = 1 + Below(3000);
     return request;
   }
@@ -150,9 +153,9 @@ TEST(SavedSessionsReplay, WhateverBecomesOfTheFilesTheDecisionsAreMadeAgain) {
   SetLogLevel(LogLevel::kOff);
   Told all;
   uint64_t compared = 0, others = 0;
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
     Traffic traffic(seed);
-    traffic.Run(300);
+    traffic.Run(1500);
     for (const engine::EngineLogs* logs : traffic.logs()) {
       const ReplayedLog again = ReplayLog(logs->inputs());
       ASSERT_TRUE(again.decisions == logs->decisions()) << "seed " << seed << ", process " << compared;
@@ -162,17 +165,19 @@ TEST(SavedSessionsReplay, WhateverBecomesOfTheFilesTheDecisionsAreMadeAgain) {
     }
     const Told& told = traffic.told();
     all.saved += told.saved;
-    all.not_saved += told.not_saved;
+    all.failed += told.failed;
+    all.full += told.full;
     all.restored += told.restored;
     all.cold += told.cold;
     all.corrupt += told.corrupt;
     all.missing += told.missing;
     all.busy += told.busy;
   }
-  EXPECT_GT(compared, 40u);
+  EXPECT_GT(compared, 100u);
   EXPECT_GT(others, 0u);
-  EXPECT_GT(all.saved, 50u);
-  EXPECT_GT(all.not_saved, 5u);
+  EXPECT_GT(all.saved, 100u);
+  EXPECT_GT(all.failed, 5u);
+  EXPECT_GT(all.full, 2u);
   EXPECT_GT(all.restored, 20u);
   EXPECT_GT(all.cold, 5u);
   EXPECT_GT(all.corrupt, 5u);

@@ -53,8 +53,8 @@ TEST_P(VerifiedHits, SoundOnesAreVerifiedAgain) {
 TEST_P(VerifiedHits, ThoseThatCouldNotBeReadAreNotVerifiedAgain) {
   engine::Rig rig(options_, {.windows = {0, 24, 24}}, 400, GetParam());
   engine::PromptMaker prompts(2, 120);
-  for (uint64_t id = 1; id <= 60; ++id) {
-    if (id % 2 == 0) rig.memory().FailCopyOut(1 + id % 5);
+  for (uint64_t id = 1; id <= 150; ++id) {
+    if (id % 5 == 0) rig.memory().FailCopyOut(1 + id % 4);
     rig.Arrive(Request(id, prompts.Next(), 5));
     if (id % 3 == 0) rig.RunToEnd();
   }

@@ -1,10 +1,10 @@
 // InputLog keeps all that enters an engine: what it was made with, the input of each step, and what the world outside
 // answered in it: the tokens that were sampled, what ended by a stop condition, a run that failed, copies and lower
-// tiers. With it the same engine makes the same decisions again without the model (sim/input_replay.h). It holds what
-// clients sent and got.
+// tiers. With it the same engine makes the same decisions again without the model (engine/input_log_reader.h,
+// sim/input_replay.h). It holds what clients sent and got.
 // Threads:   engine thread; so is the sink.
-// Ownership: owns the sink. A parsed log owns all that it holds.
-// Invariant: a log that was cut off anywhere is read up to the last whole step, and says so; damage is found.
+// Ownership: owns the sink.
+// Invariant: steps are whole, and there is none after one that is missing.
 // Cost:      a copy of each request, 13 bytes per token, and those of engine/store_answers.h and
 //            engine/archive_answers.h.
 //
@@ -16,13 +16,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/kv_layout.h"
 #include "engine/archive_answers.h"
 #include "engine/engine.h"
+#include "engine/input_frames.h"
 #include "engine/store_answers.h"
 
 namespace cachalot::tier {
@@ -57,6 +57,8 @@ struct InputFacts {
   bool archive = false;   // and are saved by name
   bool asynchronous_copies = false;
 };
+
+inline constexpr uint32_t kMostTenants = 1 << 16;
 
 // Each names what cannot be, of facts that come from a file.
 std::vector<std::string> Problems(const InputFacts& facts);
@@ -97,7 +99,8 @@ class InputLog {
  public:
   using Sink = std::function<void(std::string)>;
 
-  explicit InputLog(Sink sink);
+  // With a payload of more than `most_frame_bytes` it ends, and says so: nobody would read it again.
+  explicit InputLog(Sink sink, uint64_t most_frame_bytes = kMostFrameBytes);
   ~InputLog();
 
   // Once, before the first step.
@@ -122,6 +125,7 @@ class InputLog {
   void Write(const std::string& payload);
 
   const Sink sink_;
+  const uint64_t most_frame_bytes_;
   bool in_step_ = false;
   std::string input_;  // of this step, as what follows
   std::string found_;  // sessions, as they are written; empty: none
@@ -131,6 +135,7 @@ class InputLog {
   std::vector<SyncEnd> syncs_;
   bool drains_ = false;
   uint64_t step_failures_ = 0;
+  bool gave_up_ = false;
 };
 
 // What the engine is to see of each, so that the log hears what that answers. Both must outlive it.
@@ -138,14 +143,5 @@ std::unique_ptr<exec::DeviceMemory> MakeLoggedMemory(exec::DeviceMemory& memory,
 std::unique_ptr<tier::KvStore> MakeLoggedStore(tier::KvStore& store, InputLog& log);
 std::unique_ptr<tier::DurableSessions> MakeLoggedSessions(tier::DurableSessions& sessions, InputLog& log);
 std::unique_ptr<tier::SessionArchive> MakeLoggedArchive(tier::SessionArchive& archive, InputLog& log);
-
-struct LoggedInputs {
-  InputFacts facts;
-  std::vector<LoggedStep> steps;
-  Status damage;  // kCorrupt, with the offset: the steps are those before it
-};
-
-// kCorrupt or kInvalid, with the offset, where not even the engine's facts can be read.
-Result<LoggedInputs> ParseInputLog(std::string_view bytes);
 
 }  // namespace cachalot::engine

@@ -1,4 +1,4 @@
-#include "engine/input_log.h"
+#include "engine/input_log_reader.h"
 
 #include <algorithm>
 #include <functional>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/crc32c.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "engine/input_fields.h"
 #include "exec/testing/fake_executor.h"
@@ -79,6 +80,29 @@ void NoteStoreAnswers(StoreNotes* notes, int step) {
   notes->starts = {15, 0};
   notes->ends = {{15, true}};
 }
+
+struct ReadLog {
+  InputFacts facts;
+  std::vector<LoggedStep> steps;
+  Status damage;
+};
+
+Result<ReadLog> ReadAll(InputLogReader::Source source) {
+  CACHALOT_ASSIGN_OR_RETURN(InputLogReader reader, InputLogReader::Open(std::move(source)));
+  ReadLog log{.facts = reader.facts(), .steps = {}, .damage = {}};
+  for (LoggedStep step;;) {
+    const Result<bool> more = reader.Next(&step);
+    log.damage = more.status();
+    if (!more.ok()) {
+      EXPECT_EQ(reader.Next(&step).status().message(), more.status().message()) << "there is nothing after it";
+      return log;
+    }
+    if (!*more) return log;
+    log.steps.push_back(std::move(step));
+  }
+}
+
+Result<ReadLog> ParseInputLog(std::string_view bytes) { return ReadAll(SourceOf(bytes)); }
 
 tier::StoredSession SomeSession() {
   return {.key = {"owner", "id"}, .identity = {9}, .scope = {}, .tokens = {1, 2}, .created = 3, .pinned = true};
@@ -200,6 +224,74 @@ TEST(InputLog, ALogThatWasCutOffIsReadUpToTheLastWholeStep) {
   }
 }
 
+TEST(InputLog, ItIsReadAsItComes) {
+  const Made made = MakeLog(5);
+  SplitMix64 random(1);
+  size_t given = 0;
+  const auto pieces = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    const size_t size = std::min<size_t>({most, 1 + random.Below(40), made.bytes.size() - given});
+    *bytes += made.bytes.substr(given, size);
+    given += size;
+    return size > 0;
+  };
+  Result<InputLogReader> reader = InputLogReader::Open(pieces);
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  for (size_t i = 0; i < 5; ++i) {
+    LoggedStep step;
+    EXPECT_TRUE(reader->Next(&step).value());
+    EXPECT_EQ(BytesOf(step.input), BytesOf(FullInput(Nanos(10 * static_cast<int64_t>(i)))));
+    EXPECT_EQ(reader->offset(), made.ends[i + 1]);
+    EXPECT_LT(given, made.ends[i + 1] + 40) << "no more is read than it takes";
+  }
+  LoggedStep step;
+  EXPECT_FALSE(reader->Next(&step).value());
+  EXPECT_FALSE(reader->Next(&step).value());
+}
+
+TEST(InputLog, AFrameThatIsSaidToBeLargerThanAnyIsNotRead) {
+  std::string facts = MakeLog(0).bytes;
+  facts.resize(MakeLog(0).ends.front());
+  uint64_t given = 0;
+  const auto endless = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    *bytes += given == 0 ? facts : std::string(most, static_cast<char>(0xFF));
+    given = bytes->size();
+    return true;
+  };
+  const auto log = ReadAll(endless);
+  EXPECT_EQ(log->damage.code(), Code::kCorrupt);
+  EXPECT_NE(log->damage.message().find("a frame of 4294967295 bytes, expected at most"), std::string::npos);
+  EXPECT_LT(given, 10u << 20);
+}
+
+TEST(InputLog, WhatCannotBeReadAnyMoreIsNoDamage) {
+  const Made made = MakeLog(2);
+  const auto failing = [&, given = false](uint64_t, std::string* bytes) mutable -> Result<bool> {
+    if (std::exchange(given, true)) return Unavailable("the disk is gone");
+    *bytes += made.bytes.substr(0, made.ends[1] + 3);
+    return true;
+  };
+  const auto log = ReadAll(failing);
+  EXPECT_EQ(log->damage.code(), Code::kUnavailable);
+  EXPECT_EQ(log->steps.size(), 1u);
+}
+
+TEST(InputLog, WithAStepThatNobodyWouldReadAgainItEnds) {
+  SetLogLevel(LogLevel::kOff);
+  std::string bytes;
+  InputLog log([&](const std::string& more) { bytes += more; }, 5000);
+  log.Begin(SomeFacts());
+  for (int i = 0; i < 4; ++i) {
+    StepInput input{.now = Nanos(i)};
+    input.arrivals.emplace_back().prompt.assign(i == 2 ? 1300 : 100, 7);
+    log.BeginStep(input);
+    log.EndStep({});
+  }
+  log.End();
+  const auto read = ParseInputLog(bytes);
+  EXPECT_EQ(read->steps.size(), 2u);
+  EXPECT_EQ(read->damage.code(), Code::kCorrupt);
+}
+
 TEST(InputLog, AFlippedBitIsFound) {
   const Made made = MakeLog(2);
   for (size_t i = 0; i < made.bytes.size(); ++i) {
@@ -218,15 +310,17 @@ std::string Framed(const std::string& payload) {
 }
 
 TEST(InputLog, WhatCannotBeIsRefusedThoughItsChecksumIsRight) {
-  const Made made = MakeLog(1);
-  const std::string facts = made.bytes.substr(0, made.ends[0]), step = made.bytes.substr(made.ends[0] + 8);
-  const size_t length = made.ends[1] - made.ends[0] - 8;
-  for (size_t i = 0; i < length; ++i) {
-    std::string payload = step.substr(0, length);
-    payload[i] = static_cast<char>(0xFF);
-    static_cast<void>(ParseInputLog(facts + Framed(payload)));  // neither crashes nor allocates without bound
+  const Made made = MakeLog(3);
+  const std::string facts = made.bytes.substr(0, made.ends[0]);
+  for (size_t step = 0; step < 3; ++step) {
+    const size_t begin = made.ends[step] + 8, length = made.ends[step + 1] - begin;
+    for (size_t i = 0; i < length; ++i) {
+      std::string payload = made.bytes.substr(begin, length);
+      payload[i] = static_cast<char>(0xFF);
+      static_cast<void>(ParseInputLog(facts + Framed(payload)));  // neither crashes nor allocates without bound
+    }
   }
-  std::string payload = step.substr(0, length);
+  std::string payload = made.bytes.substr(facts.size() + 8, made.ends[1] - facts.size() - 8);
   payload[1] = 'x';  // now
   payload[8] = static_cast<char>(0x80);
   const auto negative = ParseInputLog(facts + Framed(payload));

@@ -88,9 +88,9 @@ class Traffic {
     executor_.emplace(model, *memory_, &clock_);
     logged_memory_ = engine::MakeLoggedMemory(*memory_, input_log_);
     engine_.emplace(options, *executor_, *logged_memory_, sampler_, facts);
-    engine::InputFacts logged = engine::FactsOf(options, facts, *executor_, *memory_);
-    logged.host = host_facts;
-    input_log_.Begin(logged);
+    facts_ = engine::FactsOf(options, facts, *executor_, *memory_);
+    facts_.host = host_facts;
+    input_log_.Begin(facts_);
   }
 
   void Run(int steps) {
@@ -106,6 +106,7 @@ class Traffic {
   void SaveAndRestore() {
     engine::GenerateRequest request = AnyRequest();
     request.prompt.assign(70, 5);
+    request.max_tokens = 4;
     request.n = 1;
     request.session = engine::SessionName{"owner", "saved"};
     request.session_ttl_seconds = 0;
@@ -122,12 +123,13 @@ class Traffic {
       command.other = "file";
       input.session_commands.assign(1, std::move(command));
       Step(std::move(input));
-      for (int i = 0; i < 10; ++i) Step({});
+      for (int i = 0; i < 20; ++i) Step({});
     }
     EXPECT_NE(decisions_.find("session command 1 done moved 64"), std::string::npos);
     EXPECT_NE(decisions_.find("session command 2 done moved 64"), std::string::npos);
   }
 
+  const engine::InputFacts& facts() const { return facts_; }
   const std::string& inputs() const { return inputs_; }
   const std::string& decisions() const { return decisions_; }
 
@@ -236,6 +238,7 @@ class Traffic {
 
   SplitMix64 random_;
   std::vector<std::vector<TokenId>> prompts_;
+  engine::InputFacts facts_{.options = {}, .layout = {}, .step_curve = {}, .host_rate = {}, .host = {}};
   std::string inputs_, decisions_;
   InputLog input_log_{[this](const std::string& bytes) { inputs_ += bytes; }};
   DecisionLog decision_log_{[this](const std::string& lines) { decisions_ += lines; }};
@@ -258,12 +261,11 @@ class Traffic {
   uint64_t last_command_ = 0;
 };
 
-Result<InputReplayReport> ReplayText(const std::string& inputs, const std::optional<std::string>& eviction,
+Result<InputReplayReport> ReplayText(const std::string& inputs, const std::optional<OtherPolicy>& other,
                                      std::string* decisions) {
   decisions->clear();
-  CACHALOT_ASSIGN_OR_RETURN(engine::LoggedInputs log, engine::ParseInputLog(inputs));
-  EXPECT_TRUE(log.damage.ok()) << log.damage.message();
-  return ReplayInputs(std::move(log), eviction, [decisions](const std::string& lines) { *decisions += lines; });
+  CACHALOT_ASSIGN_OR_RETURN(engine::InputLogReader log, engine::InputLogReader::Open(engine::SourceOf(inputs)));
+  return ReplayInputs(log, other, [decisions](const std::string& lines) { *decisions += lines; });
 }
 
 class InputReplay : public testing::TestWithParam<TrafficCase> {};
@@ -280,6 +282,7 @@ TEST_P(InputReplay, MakesTheDecisionsThatWereMade) {
     std::string again;
     const auto report = ReplayText(traffic.inputs(), {}, &again);
     ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_TRUE(report->damage.ok()) << report->damage.message();
     ASSERT_TRUE(again == traffic.decisions()) << "seed " << seed;
     EXPECT_EQ(report->other_tokens, 0u);
     EXPECT_GT(report->tokens, 500u);
@@ -291,7 +294,7 @@ TEST_P(InputReplay, MakesOthersWithAnotherPolicy) {
   Traffic traffic(GetParam(), 3);
   traffic.Run(400);
   std::string others;
-  const auto report = ReplayText(traffic.inputs(), "length", &others);
+  const auto report = ReplayText(traffic.inputs(), OtherPolicy{.eviction = "length"}, &others);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(others == traffic.decisions());
 }
@@ -336,27 +339,75 @@ TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
   traffic.Run(40);
   SplitMix64 random(9);
   int refused = 0, cut_off = 0, replayed = 0;
-  for (int i = 0; i < 250; ++i) {
-    Result<engine::LoggedInputs> log = engine::ParseInputLog(Damaged(traffic.inputs(), random));
+  for (int i = 0; i < 400; ++i) {
+    const std::string bytes = Damaged(traffic.inputs(), random);
+    Result<engine::InputLogReader> log = engine::InputLogReader::Open(engine::SourceOf(bytes));
     if (!log.ok()) {
       EXPECT_NE(log.status().message().find("offset"), std::string::npos) << log.status().message();
       ++refused;
       continue;
     }
-    if (log->facts.slots > 4096) continue;
-    cut_off += log->damage.ok() ? 0 : 1;
-    replayed += ReplayInputs(std::move(*log), {}, [](const std::string&) {}).ok() ? 1 : 0;
+    if (log->facts().slots > 4096) continue;
+    std::optional<OtherPolicy> other;
+    if (i % 3 == 0) other = OtherPolicy{.eviction = "length"};
+    const auto report = ReplayInputs(*log, other, [](const std::string&) {});
+    replayed += report.ok() ? 1 : 0;
+    cut_off += report.ok() && !report->damage.ok() ? 1 : 0;
   }
   EXPECT_GT(refused, 10);
   EXPECT_GT(cut_off, 10);
   EXPECT_GT(replayed, 100);
 }
 
+TEST(InputReplayAsItComes, DecisionsAreMadeBeforeTheLogEnds) {
+  Traffic traffic({"Full"}, 1);
+  traffic.Run(100);
+  size_t given = 0, first_decision = 0;
+  const auto pieces = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    const std::string_view next = std::string_view(traffic.inputs()).substr(given, std::min<uint64_t>(most, 100));
+    *bytes += next;
+    given += next.size();
+    return !next.empty();
+  };
+  Result<engine::InputLogReader> log = engine::InputLogReader::Open(pieces);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  std::string again;
+  const auto report = ReplayInputs(*log, {}, [&](const std::string& lines) {
+    if (again.empty()) first_decision = given;
+    again += lines;
+  });
+  ASSERT_TRUE(report.ok() && report->damage.ok());
+  EXPECT_TRUE(again == traffic.decisions());
+  EXPECT_LT(first_decision, given / 4);
+}
+
+// Of which the last step comes again and again.
+TEST(InputReplayAsItComes, ALogWithoutEndIsNotHeld) {
+  std::string facts;
+  engine::InputLog log([&](const std::string& more) { facts += more; });
+  Traffic traffic({"Full"}, 1);
+  log.Begin(traffic.facts());
+  std::string step;
+  engine::InputLog steps([&](const std::string& more) { step += more; });
+  steps.BeginStep({.now = Nanos(1)});
+  steps.EndStep({});
+  const auto endless = [&, begun = false](uint64_t, std::string* bytes) mutable -> Result<bool> {
+    *bytes += std::exchange(begun, true) ? step : facts;
+    return true;
+  };
+  engine::InputLogReader reader = engine::InputLogReader::Open(endless).value();
+  const auto report =
+      ReplayInputs(reader, OtherPolicy{.eviction = "lru", .most_log_bytes = 1 << 20}, [](const std::string&) {});
+  EXPECT_EQ(report.status().code(), Code::kInvalid);
+  EXPECT_NE(report.status().message().find("at most 1048576 bytes"), std::string::npos) << report.status().message();
+  EXPECT_LT(reader.offset(), 2u << 20);
+}
+
 TEST(InputReplayErrors, AnUnknownPolicyIsNamed) {
   Traffic traffic({"Full"}, 1);
   traffic.Run(3);
   std::string text;
-  const auto report = ReplayText(traffic.inputs(), "newest", &text);
+  const auto report = ReplayText(traffic.inputs(), OtherPolicy{.eviction = "newest"}, &text);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.status().message().find("newest"), std::string::npos) << report.status().message();
 }

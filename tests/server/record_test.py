@@ -156,7 +156,7 @@ class Record(ServerTestCase):
     def test_a_replay_of_saved_sessions_makes_the_same_decisions(self):
         files = ["--session-files", str(self.folder / "saved")]
         _, decisions = self.replayed(*files, then=self.save_and_restore)
-        self.assertEqual(len(re.findall("session command .* done moved [1-9]", decisions.read_text())), 2)
+        self.assertGreaterEqual(len(re.findall("session command .* done moved [1-9]", decisions.read_text())), 2)
 
     def test_a_replay_of_hits_that_were_verified_makes_the_same_decisions(self):
         self.replayed("--verify-hits", "0.5")

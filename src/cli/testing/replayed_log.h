@@ -7,13 +7,11 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <gtest/gtest.h>
 
-#include "engine/input_log.h"
+#include "engine/input_log_reader.h"
 #include "sim/input_replay.h"
-#include "tier/archive_file.h"
 
 namespace cachalot::cli {
 
@@ -24,13 +22,15 @@ struct ReplayedLog {
 
 inline ReplayedLog ReplayLog(const std::string& inputs, const std::optional<std::string>& eviction = {}) {
   ReplayedLog replayed;
-  Result<engine::LoggedInputs> log = engine::ParseInputLog(inputs);
-  EXPECT_TRUE(log.ok() && log->damage.ok());
+  Result<engine::InputLogReader> log = engine::InputLogReader::Open(engine::SourceOf(inputs));
+  EXPECT_TRUE(log.ok()) << log.status().message();
   if (!log.ok()) return replayed;
-  auto report = sim::ReplayInputs(std::move(log).value(), eviction,
-                                  [&](const std::string& lines) { replayed.decisions += lines; });
+  std::optional<sim::OtherPolicy> other;
+  if (eviction) other = sim::OtherPolicy{.eviction = *eviction};
+  auto report = sim::ReplayInputs(*log, other, [&](const std::string& lines) { replayed.decisions += lines; });
   EXPECT_TRUE(report.ok()) << report.status().message();
   if (report.ok()) replayed.report = *report;
+  EXPECT_TRUE(replayed.report.damage.ok()) << replayed.report.damage.message();
   return replayed;
 }
 
