@@ -1,9 +1,12 @@
 // Changes an input log, makes its checksums right, reads it and replays it: whatever it says, it is refused, or an
 // engine runs on it to the end.
 //
-// The input is a list of changes of five bytes: which frame, two for the place in it, how, and the new byte.
+// The input is a list of changes of five bytes: which frame, two for the place in it, how, and the new byte. A single
+// byte after them: another eviction policy.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +16,17 @@
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "base/testing/fault_file_system.h"
 #include "engine/engine.h"
-#include "engine/input_log.h"
+#include "engine/input_log_reader.h"
 #include "exec/sim/sim_executor.h"
 #include "exec/sim/sim_memory.h"
 #include "sim/input_replay.h"
 #include "sim/sim_tiers.h"
-#include "tier/stored_session.h"
+#include "tier/archive_file.h"
+#include "tier/file_session_archive.h"
+#include "tier/session_store.h"
+#include "tier/testing/fake_transfer_engine.h"
 
 namespace cachalot {
 namespace {
@@ -42,6 +49,39 @@ engine::GenerateRequest AnyRequest(uint64_t id, SplitMix64& random) {
   return request;
 }
 
+// One session of its own is saved, and restored under another name.
+void AddSessionCommands(uint64_t step, engine::StepInput* input) {
+  const auto add = [&](engine::SessionVerb verb, const char* id, const char* other) {
+    input->session_commands.push_back(
+        {.id = engine::SessionCommandId(step), .verb = verb, .name = {"owner", id}, .other = other});
+  };
+  if (step % 6 == 0) add(engine::SessionVerb::kFork, "id", "");
+  if (step == 15) add(engine::SessionVerb::kSave, "id", "file");
+  if (step == 22 || step == 38) add(engine::SessionVerb::kRestore, "restored", "file");
+  if (step == 30) add(engine::SessionVerb::kDelete, "restored", "");
+  if (step == 36) add(engine::SessionVerb::kSuspend, "id", "");
+}
+
+// Where sessions last and are saved: files in memory.
+struct SessionPlaces {
+  explicit SessionPlaces(ManualClock& clock) {
+    const auto transfers = [&](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
+      const tier::TransferOptions options{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
+      return std::unique_ptr<tier::TransferEngine>(new tier::FakeTransferEngine({}, options, {}, clock));
+    };
+    const auto entropy = [] { return uint64_t{7}; };
+    store =
+        tier::SessionStore::Open(files, clock, {.folder = "/sessions", .lock = false, .entropy = entropy}, transfers)
+            .value();
+    archive = tier::FileSessionArchive::Open(
+                  files, clock, {.folder = "/saved", .key_file = "/server.key", .entropy = entropy}, transfers)
+                  .value();
+  }
+  FaultFileSystem files;
+  std::unique_ptr<tier::SessionStore> store;
+  std::unique_ptr<tier::FileSessionArchive> archive;
+};
+
 // Of an engine over host memory and a disk, under a little of everything.
 std::string MakeLog() {
   std::string bytes;
@@ -55,10 +95,15 @@ std::string MakeLog() {
   const sim::SimTierOptions sizes{.link = {}, .host_blocks = 20, .disk_blocks = 1 << 20};
   const std::unique_ptr<sim::SimTiers> tiers = sim::SimTiers::Make(sizes, executor.layout(), clock).value();
   const std::unique_ptr<tier::KvStore> store = engine::MakeLoggedStore(*tiers->store(), log);
+  const SessionPlaces places(clock);
+  const std::unique_ptr<tier::DurableSessions> sessions = engine::MakeLoggedSessions(*places.store, log);
+  const std::unique_ptr<tier::SessionArchive> archive = engine::MakeLoggedArchive(*places.archive, log);
   const engine::ModelFacts facts{.step_curve = StepCurve{1e-3, 1e-2, 1e-6, 1e-6, 1e-5},
                                  .host_rate = {},
                                  .store = store.get(),
-                                 .host = tiers->host()};
+                                 .host = tiers->host(),
+                                 .session_store = sessions.get(),
+                                 .archive = archive.get()};
   engine::Engine engine(options, executor, memory, sampler, facts);
   engine::InputFacts logged = engine::FactsOf(options, facts, executor, memory);
   logged.host = engine::HostFacts{tiers->host()->ledger().limit_bytes, sizes.host_eviction};
@@ -70,7 +115,7 @@ std::string MakeLog() {
     if (step < 35) input.arrivals.push_back(AnyRequest(step, random));
     if (step % 5 == 0) input.cancels.push_back(RequestId(step - 1));
     if (step % 17 == 0) input.inquiries.push_back({engine::InquiryId(step), engine::InquiryKind::kClear, {}});
-    if (step % 6 == 0) input.session_commands.push_back({.verb = engine::SessionVerb::kFork, .name = {"owner", "id"}});
+    AddSessionCommands(step, &input);
     engine.Step(std::move(input));
   }
   log.End();
@@ -111,10 +156,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     byte = static_cast<char>(data[3] % 2 == 0 ? data[4] : byte ^ data[4]);
     MakeRight(bytes, part);
   }
-  Result<engine::LoggedInputs> read = engine::ParseInputLog(bytes);
-  if (!read.ok() || read->facts.slots > kMostSlots) return 0;
-  if (read->facts.host && read->facts.host->memory_bytes > kMostHostBytes) return 0;
-  static_cast<void>(sim::ReplayInputs(std::move(*read), {}, [](const std::string&) {}));
+  Result<engine::InputLogReader> read = engine::InputLogReader::Open(engine::SourceOf(bytes));
+  if (!read.ok() || read->facts().slots > kMostSlots) return 0;
+  if (read->facts().host && read->facts().host->memory_bytes > kMostHostBytes) return 0;
+  std::optional<sim::OtherPolicy> other;
+  if (size == 1) other = sim::OtherPolicy{.eviction = "length"};
+  static_cast<void>(sim::ReplayInputs(*read, other, [](const std::string&) {}));
   return 0;
 }
 

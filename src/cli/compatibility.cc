@@ -27,12 +27,6 @@ constexpr Combination kCombinations[] = {
      [](const Settings& s) {
        return HasDisk(s) && !s.model.tiers.session_files.empty() && !ShareDisk(s.model.tiers, 0).ok();
      }},
-    {"--input-log with --session-files", Verdict::kRefused,
-     "what a saved file holds is not logged, and a replay would decide otherwise",
-     [](const Settings& s) { return !s.logs.input_log.empty() && !s.model.tiers.session_files.empty(); }},
-    {"--input-log with --verify-hits", Verdict::kRefused,
-     "what the KV itself answers is not logged, and a replay would decide otherwise",
-     [](const Settings& s) { return !s.logs.input_log.empty() && s.engine.verify_hits > 0; }},
     {"--bodies-limit below --body-limit", Verdict::kRefused, "no body of the size that is allowed would have room",
      [](const Settings& s) { return s.server.bodies_limit < s.server.body_limit; }},
 

@@ -29,16 +29,6 @@ const std::map<std::string_view, Change>& Examples() {
          s.model.tiers.disk_size.bytes = 1 << 30;
          s.model.tiers.session_files = "/kv/saved";
        }},
-      {"--input-log with --session-files",
-       [](auto& s) {
-         s.logs.input_log = "log";
-         s.model.tiers.session_files = "/saved";
-       }},
-      {"--input-log with --verify-hits",
-       [](auto& s) {
-         s.logs.input_log = "log";
-         s.engine.verify_hits = 0.1;
-       }},
       {"--bodies-limit below --body-limit", [](auto& s) { s.server.bodies_limit = s.server.body_limit - 1; }},
       {"--host-memory with --device cpu", [](auto& s) { s.model.tiers.host_memory.bytes = 1 << 30; }},
       {"--thrash-control with --no-shadow-index", [](auto& s) { s.engine.shadow_index = false; }},

@@ -192,7 +192,7 @@ Status OpenSessions(const std::string& folder, uint64_t limit_bytes, LoadedModel
 
 Status OpenArchive(const TierOptions& options, LoadedModel* model) {
   if (options.session_files.empty()) return OkStatus();
-  Result<std::unique_ptr<tier::SessionArchive>> archive = tier::SessionArchive::Open(
+  Result<std::unique_ptr<tier::FileSessionArchive>> archive = tier::FileSessionArchive::Open(
       *model->files, model->clock,
       {.folder = options.session_files, .key_file = FolderAbove(options.session_files) + "/server.key"});
   if (!archive.ok()) return archive.status().Annotate("--session-files");
@@ -251,6 +251,10 @@ Status MakeEngine(const ModelOptions& options, engine::EngineOptions engine_opti
     if (model->session_store != nullptr) {
       model->logged_sessions = engine::MakeLoggedSessions(*model->session_store, *engine_options.input_log);
       facts.session_store = model->logged_sessions.get();
+    }
+    if (model->archive != nullptr) {
+      model->logged_archive = engine::MakeLoggedArchive(*model->archive, *engine_options.input_log);
+      facts.archive = model->logged_archive.get();
     }
   }
   exec::DeviceMemory& memory = model->logged_memory == nullptr ? *model->memory : *model->logged_memory;

@@ -30,7 +30,7 @@
 #include "text/tokenizer.h"
 #include "tier/disk_store.h"
 #include "tier/durable_sessions.h"
-#include "tier/session_archive.h"
+#include "tier/file_session_archive.h"
 #include "tier/session_store.h"
 
 namespace cachalot::cli {
@@ -59,9 +59,10 @@ struct LoadedModel {
   std::unique_ptr<HostMemory> host;                        // null without --host-memory
   std::unique_ptr<tier::DiskStore> store;                  // null without --disk-path
   std::unique_ptr<tier::KvStore> logged_store;             // as logged_memory
-  std::unique_ptr<tier::SessionArchive> archive;           // null without --session-files
+  std::unique_ptr<tier::FileSessionArchive> archive;       // null without --session-files
   std::unique_ptr<tier::SessionStore> session_store;       // null without a folder
   std::unique_ptr<tier::DurableSessions> logged_sessions;  // as logged_memory
+  std::unique_ptr<tier::SessionArchive> logged_archive;    // likewise
   std::unique_ptr<engine::Engine> engine;
 };
 

@@ -1,39 +1,25 @@
 // Replay of engines over a disk that is slow, fails, and is not empty when they begin.
 #include <filesystem>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/replay_inputs.h"
-#include "engine/input_log.h"
+#include "cli/testing/replayed_log.h"
 #include "engine/testing/tiered_soak.h"
-#include "sim/input_replay.h"
-#include "tier/stored_session.h"
 
 namespace cachalot::cli {
 namespace {
-
-std::string DecisionsAgain(const std::string& inputs, const std::optional<std::string>& eviction) {
-  Result<engine::LoggedInputs> log = engine::ParseInputLog(inputs);
-  EXPECT_TRUE(log.ok() && log->damage.ok());
-  std::string decisions;
-  const auto report =
-      sim::ReplayInputs(std::move(log).value(), eviction, [&](const std::string& lines) { decisions += lines; });
-  EXPECT_TRUE(report.ok()) << report.status().message();
-  return decisions;
-}
 
 TEST(InputReplayOfTiers, WhateverTheDiskDidTheDecisionsAreMadeAgain) {
   SetLogLevel(LogLevel::kOff);
   uint64_t compared = 0, others = 0, loaded = 0, failed = 0;
   for (uint64_t seed = 0; seed < 14; ++seed) {
     const auto compare = [&](const engine::EngineLogs& logs) {
-      ASSERT_TRUE(DecisionsAgain(logs.inputs(), {}) == logs.decisions()) << "seed " << seed;
-      others += DecisionsAgain(logs.inputs(), "length") != logs.decisions();
+      ASSERT_TRUE(ReplayLog(logs.inputs()).decisions == logs.decisions()) << "seed " << seed;
+      others += ReplayLog(logs.inputs(), "length").decisions != logs.decisions();
       ++compared;
     };
     const engine::TieredSoakReport report =

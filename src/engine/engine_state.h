@@ -153,11 +153,11 @@ struct Engine::State {
   void PollFile();
   uint64_t PartBlocks() const;
   Status SaveOn();
-  Result<tier::ArchivedKv> NextPart();
-  Status RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move);
+  Result<std::vector<uint32_t>> NextPart();
+  Status RestoreOn(const tier::SessionArchive::Ended& ended, SessionMove* move);
   Status PutRestored(const tier::ArchiveHeader& header, SessionMove* move);
   bool BeginFill(const tier::ArchiveHeader& header);
-  Status FillOn(const tier::ArchivedKv& part);
+  Status FillOn(const tier::SessionArchive::Ended& part);
   void EndFile(const Status& status, SessionMove* move);
 
   // session_moves.cc

@@ -1,6 +1,5 @@
 // Hits that are computed again, beside the request that they served, and compared bit for bit.
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -51,14 +50,14 @@ void Engine::State::FinishCheck(Request& check, StepOutput* out) {
 
 // An error: they could not be read.
 Result<bool> Engine::State::SameBlocks(SequenceId a, SequenceId b) {
-  std::vector<std::byte> one(memory.slot_bytes()), other(memory.slot_bytes());
   for (uint32_t group = 0; group < kv.geometry().windows.size(); ++group) {
     const PageTableRef pages = kv.Pages(a, group), others = kv.Pages(b, group);
+    const uint64_t used_bytes = executor.layout().groups[group].used_bytes;
     CACHALOT_CHECK(pages.first_block == others.first_block && pages.slot_count == others.slot_count);
     for (uint32_t i = 0; i < pages.slot_count; ++i) {
-      CACHALOT_RETURN_IF_ERROR(memory.Wait(memory.CopyOut(SlotId(pages.slots[i]), one)));
-      CACHALOT_RETURN_IF_ERROR(memory.Wait(memory.CopyOut(SlotId(others.slots[i]), other)));
-      if (std::memcmp(one.data(), other.data(), executor.layout().groups[group].used_bytes) != 0) return false;
+      CACHALOT_ASSIGN_OR_RETURN(const bool same,
+                                memory.Same(SlotId(pages.slots[i]), SlotId(others.slots[i]), used_bytes));
+      if (!same) return false;
     }
   }
   return true;

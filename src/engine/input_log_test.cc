@@ -1,5 +1,7 @@
-#include "engine/input_log.h"
+#include "engine/input_log_reader.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/crc32c.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "engine/input_fields.h"
 #include "exec/testing/fake_executor.h"
@@ -78,8 +81,35 @@ void NoteStoreAnswers(StoreNotes* notes, int step) {
   notes->ends = {{15, true}};
 }
 
+struct ReadLog {
+  InputFacts facts;
+  std::vector<LoggedStep> steps;
+  Status damage;
+};
+
+Result<ReadLog> ReadAll(InputLogReader::Source source) {
+  CACHALOT_ASSIGN_OR_RETURN(InputLogReader reader, InputLogReader::Open(std::move(source)));
+  ReadLog log{.facts = reader.facts(), .steps = {}, .damage = {}};
+  for (LoggedStep step;;) {
+    const Result<bool> more = reader.Next(&step);
+    log.damage = more.status();
+    if (!more.ok()) {
+      EXPECT_EQ(reader.Next(&step).status().message(), more.status().message()) << "there is nothing after it";
+      return log;
+    }
+    if (!*more) return log;
+    log.steps.push_back(std::move(step));
+  }
+}
+
+Result<ReadLog> ParseInputLog(std::string_view bytes) { return ReadAll(SourceOf(bytes)); }
+
 tier::StoredSession SomeSession() {
   return {.key = {"owner", "id"}, .identity = {9}, .scope = {}, .tokens = {1, 2}, .created = 3, .pinned = true};
+}
+
+tier::ArchiveHeader SomeHeader() {
+  return {.session = SomeSession(), .slot_bytes = 17, .block_tokens = 2, .blocks = 1, .parts = 1, .saved = 18};
 }
 
 struct Made {
@@ -102,6 +132,11 @@ Made MakeLog(int steps) {
     if (i != 1) NoteStoreAnswers(log.store(), i);
     log.NoteCopy(CopyAnswer::kDone);
     log.NoteSync({16, true});
+    if (i == 2) {
+      *log.archive() = {.begins = {Code::kOk, Code::kOverloaded},
+                        .ends = {{.code = Code::kCorrupt}, {.groups = {1, 3}, .file_bytes = 19}},
+                        .headers = {SomeHeader()}};
+    }
     output.tokens = {{RequestId(77), 0, {.token = 3}}, {RequestId(77), 1, {.token = static_cast<TokenId>(i)}}};
     output.finishes = {{RequestId(77), 1, FinishReason::kStop}};
     output.stats.step_failures = i == 2 ? 1 : output.stats.step_failures;
@@ -148,6 +183,14 @@ TEST(InputLog, HoldsAllThatEntered) {
   EXPECT_EQ(store.ends.at(0).transfer, 15u);
   EXPECT_TRUE(log->steps[2].store->groups.empty()) << "as it was";
   EXPECT_EQ(log->steps[2].store->deadlines.at(0).answer, Nanos(15));
+  ASSERT_TRUE(!log->steps[1].archive && log->steps[2].archive && !log->steps[3].archive);
+  const ArchiveAnswers& archive = *log->steps[2].archive;
+  EXPECT_EQ(archive.begins, (std::vector{Code::kOk, Code::kOverloaded}));
+  ASSERT_EQ(archive.ends.size(), 2u);
+  EXPECT_EQ(archive.ends[0].code, Code::kCorrupt);
+  EXPECT_EQ(archive.ends[1].groups, (std::vector<uint32_t>{1, 3}));
+  EXPECT_EQ(archive.ends[1].file_bytes, 19u);
+  EXPECT_EQ(archive.headers, std::vector{SomeHeader()});
   const GenerateRequest& request = log->steps[0].input.arrivals.at(0);
   EXPECT_EQ(request.prompt, FullRequest().prompt);
   EXPECT_EQ(request.session, FullRequest().session);
@@ -181,6 +224,74 @@ TEST(InputLog, ALogThatWasCutOffIsReadUpToTheLastWholeStep) {
   }
 }
 
+TEST(InputLog, ItIsReadAsItComes) {
+  const Made made = MakeLog(5);
+  SplitMix64 random(1);
+  size_t given = 0;
+  const auto pieces = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    const size_t size = std::min<size_t>({most, 1 + random.Below(40), made.bytes.size() - given});
+    *bytes += made.bytes.substr(given, size);
+    given += size;
+    return size > 0;
+  };
+  Result<InputLogReader> reader = InputLogReader::Open(pieces);
+  ASSERT_TRUE(reader.ok()) << reader.status().message();
+  for (size_t i = 0; i < 5; ++i) {
+    LoggedStep step;
+    EXPECT_TRUE(reader->Next(&step).value());
+    EXPECT_EQ(BytesOf(step.input), BytesOf(FullInput(Nanos(10 * static_cast<int64_t>(i)))));
+    EXPECT_EQ(reader->offset(), made.ends[i + 1]);
+    EXPECT_LT(given, made.ends[i + 1] + 40) << "no more is read than it takes";
+  }
+  LoggedStep step;
+  EXPECT_FALSE(reader->Next(&step).value());
+  EXPECT_FALSE(reader->Next(&step).value());
+}
+
+TEST(InputLog, AFrameThatIsSaidToBeLargerThanAnyIsNotRead) {
+  std::string facts = MakeLog(0).bytes;
+  facts.resize(MakeLog(0).ends.front());
+  uint64_t given = 0;
+  const auto endless = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    *bytes += given == 0 ? facts : std::string(most, static_cast<char>(0xFF));
+    given = bytes->size();
+    return true;
+  };
+  const auto log = ReadAll(endless);
+  EXPECT_EQ(log->damage.code(), Code::kCorrupt);
+  EXPECT_NE(log->damage.message().find("a frame of 4294967295 bytes, expected at most"), std::string::npos);
+  EXPECT_LT(given, 10u << 20);
+}
+
+TEST(InputLog, WhatCannotBeReadAnyMoreIsNoDamage) {
+  const Made made = MakeLog(2);
+  const auto failing = [&, given = false](uint64_t, std::string* bytes) mutable -> Result<bool> {
+    if (std::exchange(given, true)) return Unavailable("the disk is gone");
+    *bytes += made.bytes.substr(0, made.ends[1] + 3);
+    return true;
+  };
+  const auto log = ReadAll(failing);
+  EXPECT_EQ(log->damage.code(), Code::kUnavailable);
+  EXPECT_EQ(log->steps.size(), 1u);
+}
+
+TEST(InputLog, WithAStepThatNobodyWouldReadAgainItEnds) {
+  SetLogLevel(LogLevel::kOff);
+  std::string bytes;
+  InputLog log([&](const std::string& more) { bytes += more; }, 5000);
+  log.Begin(SomeFacts());
+  for (int i = 0; i < 4; ++i) {
+    StepInput input{.now = Nanos(i)};
+    input.arrivals.emplace_back().prompt.assign(i == 2 ? 1300 : 100, 7);
+    log.BeginStep(input);
+    log.EndStep({});
+  }
+  log.End();
+  const auto read = ParseInputLog(bytes);
+  EXPECT_EQ(read->steps.size(), 2u);
+  EXPECT_EQ(read->damage.code(), Code::kCorrupt);
+}
+
 TEST(InputLog, AFlippedBitIsFound) {
   const Made made = MakeLog(2);
   for (size_t i = 0; i < made.bytes.size(); ++i) {
@@ -199,21 +310,72 @@ std::string Framed(const std::string& payload) {
 }
 
 TEST(InputLog, WhatCannotBeIsRefusedThoughItsChecksumIsRight) {
-  const Made made = MakeLog(1);
-  const std::string facts = made.bytes.substr(0, made.ends[0]), step = made.bytes.substr(made.ends[0] + 8);
-  const size_t length = made.ends[1] - made.ends[0] - 8;
-  for (size_t i = 0; i < length; ++i) {
-    std::string payload = step.substr(0, length);
-    payload[i] = static_cast<char>(0xFF);
-    static_cast<void>(ParseInputLog(facts + Framed(payload)));  // neither crashes nor allocates without bound
+  const Made made = MakeLog(3);
+  const std::string facts = made.bytes.substr(0, made.ends[0]);
+  for (size_t step = 0; step < 3; ++step) {
+    const size_t begin = made.ends[step] + 8, length = made.ends[step + 1] - begin;
+    for (size_t i = 0; i < length; ++i) {
+      std::string payload = made.bytes.substr(begin, length);
+      payload[i] = static_cast<char>(0xFF);
+      static_cast<void>(ParseInputLog(facts + Framed(payload)));  // neither crashes nor allocates without bound
+    }
   }
-  std::string payload = step.substr(0, length);
+  std::string payload = made.bytes.substr(facts.size() + 8, made.ends[1] - facts.size() - 8);
   payload[1] = 'x';  // now
   payload[8] = static_cast<char>(0x80);
   const auto negative = ParseInputLog(facts + Framed(payload));
   ASSERT_TRUE(negative.ok());
   EXPECT_EQ(negative->damage.code(), Code::kCorrupt);
   EXPECT_TRUE(negative->steps.empty());
+}
+
+// A log of one step, which `note` tells of; and, of two such, the second with another byte where they begin to differ.
+std::string LogOfStep(const std::function<void(InputLog&)>& note) {
+  std::string bytes;
+  InputLog log([&](const std::string& more) { bytes += more; });
+  log.Begin(SomeFacts());
+  log.BeginStep({.now = Nanos(1)});
+  note(log);
+  log.EndStep({});
+  return bytes;
+}
+std::string ChangedWhereTheyDiffer(const std::string& one, const std::string& other, char byte) {
+  const size_t step = MakeLog(0).ends.front(), payload = step + 8;
+  std::string changed = other.substr(payload);
+  changed.at(static_cast<size_t>(std::ranges::mismatch(one.substr(payload), changed).in2 - changed.begin())) = byte;
+  return other.substr(0, step) + Framed(changed);
+}
+
+TEST(InputLog, AnswersThatAreNotKnownAreRefused) {
+  const std::string failed = LogOfStep([](InputLog& log) { log.NoteCopy(CopyAnswer::kFailed); });
+  const std::string differs = LogOfStep([](InputLog& log) { log.NoteCopy(CopyAnswer::kDiffers); });
+  EXPECT_EQ(ParseInputLog(differs)->steps.at(0).copies, std::vector{CopyAnswer::kDiffers});
+  EXPECT_EQ(ParseInputLog(ChangedWhereTheyDiffer(failed, differs, 3))->steps.at(0).copies,
+            std::vector{CopyAnswer::kFailed});
+  const auto unknown = ParseInputLog(ChangedWhereTheyDiffer(failed, differs, 5));
+  EXPECT_EQ(unknown->damage.code(), Code::kCorrupt);
+  EXPECT_TRUE(unknown->steps.empty());
+
+  const std::string refused = LogOfStep([](InputLog& log) { log.archive()->begins = {Code::kOverloaded}; });
+  const std::string internal = LogOfStep([](InputLog& log) { log.archive()->begins = {Code::kInternal}; });
+  EXPECT_EQ(ParseInputLog(internal)->steps.at(0).archive->begins, std::vector{Code::kInternal});
+  EXPECT_EQ(ParseInputLog(ChangedWhereTheyDiffer(refused, internal, 6))->damage.code(), Code::kCorrupt);
+}
+
+TEST(InputLog, SavedSessionsThatNoFileHoldsAreRefused) {
+  const auto damage = [](const ArchiveAnswers& answers) {
+    const auto log = ParseInputLog(LogOfStep([&](InputLog& one) { *one.archive() = answers; }));
+    return log->steps.empty();
+  };
+  ArchiveAnswers answers{.begins = {Code::kOk}, .ends = {{}}, .headers = {SomeHeader()}};
+  EXPECT_FALSE(damage(answers));
+  answers.headers[0].blocks = 2;
+  EXPECT_TRUE(damage(answers)) << "KV of more tokens than it has";
+  answers.headers.clear();
+  answers.ends[0].groups.assign(tier::kArchivedKvBlocks, 1);
+  EXPECT_FALSE(damage(answers));
+  answers.ends[0].groups.push_back(1);
+  EXPECT_TRUE(damage(answers)) << "a part of more blocks than one has";
 }
 
 TEST(InputLog, FactsOfNoEngineAreRefused) {

@@ -222,6 +222,7 @@ void Engine::State::PollLoad(Loading& loading, std::span<tier::KvStore::Ended> e
     if (part == loading.parts.end()) break;
     const LoadPart over = std::move(*part);
     loading.parts.erase(part);
+    EndCopies();  // its own may have ended since they were last asked about
     EndArrival(loading, over, promise);
   }
   PumpLoad(loading, promise);

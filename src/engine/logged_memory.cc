@@ -31,6 +31,11 @@ class LoggedMemory final : public exec::DeviceMemory {
     log_.NoteCopy(status.ok() ? CopyAnswer::kWell : CopyAnswer::kFailed);
     return status;
   }
+  Result<bool> Same(SlotId a, SlotId b, uint64_t bytes) override {
+    const Result<bool> same = memory_.Same(a, b, bytes);
+    log_.NoteCopy(!same.ok() ? CopyAnswer::kFailed : *same ? CopyAnswer::kWell : CopyAnswer::kDiffers);
+    return same;
+  }
 
  private:
   exec::DeviceMemory& memory_;

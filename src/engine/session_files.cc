@@ -116,7 +116,7 @@ void Engine::State::PollFile() {
 // The next part, or the end.
 Status Engine::State::SaveOn() {
   if (file->next_block < file->blocks) {
-    CACHALOT_ASSIGN_OR_RETURN(tier::ArchivedKv part, NextPart());
+    CACHALOT_ASSIGN_OR_RETURN(std::vector<uint32_t> part, NextPart());
     archive->WritePart(std::move(part));
   } else if (!std::exchange(file->finishing, true)) {
     archive->FinishSave();
@@ -124,22 +124,22 @@ Status Engine::State::SaveOn() {
   return OkStatus();
 }
 
-Result<tier::ArchivedKv> Engine::State::NextPart() {
+// The layer groups of its blocks, whose KV is where the archive made room for it.
+Result<std::vector<uint32_t>> Engine::State::NextPart() {
   const uint64_t begin = file->next_block, end = std::min(file->blocks, begin + PartBlocks());
   const auto groups = static_cast<uint32_t>(kv.geometry().windows.size());
-  tier::ArchivedKv part;
+  std::vector<uint32_t> part;
   std::vector<SlotId> slots;
   for (uint64_t block = begin; block < end; ++block) {
-    part.groups.push_back(0);
+    part.push_back(0);
     for (uint32_t group = 0; group < groups; ++group) {
       const PageTableRef pages = kv.Pages(file->sequence, group);
       if (block < pages.first_block || block - pages.first_block >= pages.slot_count) continue;
-      part.groups.back() |= 1u << group;
+      part.back() |= 1u << group;
       slots.push_back(SlotId(pages.slots[block - pages.first_block]));
     }
   }
-  part.bytes.resize(slots.size() * memory.slot_bytes());
-  std::span<std::byte> left = part.bytes;
+  CACHALOT_ASSIGN_OR_RETURN(std::span<std::byte> left, archive->PartRoom(slots.size() * memory.slot_bytes()));
   std::vector<exec::CopyTicket> tickets;
   for (const SlotId slot : slots) {
     tickets.push_back(memory.CopyOut(slot, left.first(memory.slot_bytes())));
@@ -151,12 +151,12 @@ Result<tier::ArchivedKv> Engine::State::NextPart() {
 }
 
 // The file is whole and ours, or another part of it has come.
-Status Engine::State::RestoreOn(tier::SessionArchive::Ended& ended, SessionMove* move) {
-  if (sessions.Find(move->name) == nullptr && file->sequence.value == 0) {
-    CACHALOT_RETURN_IF_ERROR(PutRestored(ended.header, move));
-    if (!BeginFill(ended.header)) return OkStatus();  // its KV is of no use, or there is no room for it: it is cold
+Status Engine::State::RestoreOn(const tier::SessionArchive::Ended& ended, SessionMove* move) {
+  if (ended.header) {
+    CACHALOT_RETURN_IF_ERROR(PutRestored(*ended.header, move));
+    if (!BeginFill(*ended.header)) return OkStatus();  // its KV is of no use, or there is no room for it: it is cold
   } else {
-    CACHALOT_RETURN_IF_ERROR(FillOn(ended.part));
+    CACHALOT_RETURN_IF_ERROR(FillOn(ended));
   }
   if (file->parts > 0) {
     --file->parts;
@@ -170,6 +170,7 @@ Status Engine::State::RestoreOn(tier::SessionArchive::Ended& ended, SessionMove*
 }
 
 Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove* move) {
+  if (sessions.Find(move->name) != nullptr) return Invalid("a session of this name came meanwhile");
   Session session{.record = header.session, .handed_down = false};
   session.record.key = KeyOf(move->name);
   session.record.scope.salt = file->salt;
@@ -221,7 +222,7 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   return true;
 }
 
-Status Engine::State::FillOn(const tier::ArchivedKv& part) {
+Status Engine::State::FillOn(const tier::SessionArchive::Ended& part) {
   std::span<const std::byte> left = part.bytes;
   std::vector<exec::SlotFill> fills;
   for (const uint32_t groups : part.groups) {

@@ -262,6 +262,19 @@ TEST_P(SessionTiers, ASavedSessionIsRestoredUnderAnotherName) {
   }
 }
 
+TEST_P(SessionTiers, ASessionThatCameWhileItsNameWasBeingRestoredStays) {
+  TieredRig tiered(With());
+  Ask(tiered, Of(1, "a", Tokens(300, 1), 6));
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).status.ok());
+  const SessionCommandId id(1000);
+  tiered.rig().Command({.id = id, .verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
+  tiered.rig().Arrive(Of(2, "b", Tokens(20, 2), 1));  // ends in this step
+  for (int i = 0; i < 1000 && !tiered.rig().session_answers.contains(id); ++i) tiered.rig().Step();
+  EXPECT_EQ(tiered.rig().session_answers.at(id).status.code(), Code::kInvalid);
+  EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kShow, .name = {"", "b"}}).sessions.front().tokens, 21u);
+  EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
+}
+
 TEST_P(SessionTiers, AFileOfWhichAnyBitChangedIsNotRestored) {
   TieredRig tiered(With());
   Ask(tiered, Of(1, "a", Tokens(300, 1), 6));

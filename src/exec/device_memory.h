@@ -58,6 +58,9 @@ class DeviceMemory {
   virtual std::optional<Nanos> NextDone() const = 0;
   // Whether a copy may still be under way when the call that gives it has returned.
   virtual bool asynchronous() const = 0;
+
+  // Whether the first `bytes` of two slots are equal. kUnavailable: they could not be read. Copies both out and waits.
+  virtual Result<bool> Same(SlotId a, SlotId b, uint64_t bytes);
 };
 
 // kUnavailable, with asked and available bytes, when the memory cannot be claimed.

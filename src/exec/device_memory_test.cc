@@ -82,6 +82,17 @@ TEST_P(DeviceMemoryContract, CopiesMoveASlotOutInAndWithin) {
   EXPECT_EQ(Read(*memory_, 3), Pattern(1));
 }
 
+TEST_P(DeviceMemoryContract, SlotsAreComparedAsFarAsTheyAreUsed) {
+  Bytes other = Pattern(1);
+  other[10] ^= std::byte{1};
+  Fill(*memory_, 3, Pattern(1));
+  Fill(*memory_, 4, Pattern(1));
+  Fill(*memory_, 5, other);
+  EXPECT_TRUE(memory_->Same(SlotId(3), SlotId(4), kSlotBytes).value());
+  EXPECT_TRUE(memory_->Same(SlotId(3), SlotId(5), 10).value());
+  EXPECT_FALSE(memory_->Same(SlotId(3), SlotId(5), 11).value());
+}
+
 TEST_P(DeviceMemoryContract, CopiesAreDoneInTheOrderGiven) {
   // A slot is saved, refilled and copied on, all in flight together.
   Fill(*memory_, 0, Pattern(1));

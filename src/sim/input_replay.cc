@@ -1,6 +1,7 @@
 #include "sim/input_replay.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,25 +13,25 @@
 #include "exec/device_memory.h"
 #include "exec/sim/sim_executor.h"
 #include "sim/address_range.h"
+#include "sim/replayed_archive.h"
 #include "sim/replayed_sessions.h"
 #include "sim/replayed_store.h"
+#include "tier/archive_file.h"
 #include "tier/host_tier.h"
-#include "tier/stored_session.h"
 
 namespace cachalot::sim {
 namespace {
 
-// What was sampled for each choice, by request and choice.
+// What was sampled for each choice that has not ended, by request and choice.
 class Answers {
  public:
-  explicit Answers(const std::vector<engine::LoggedStep>& steps) {
-    for (const engine::LoggedStep& step : steps) {
-      for (const engine::LoggedToken& token : step.tokens) {
-        by_choice_[{token.request.value, token.choice}].push_back({token.token, token.stops});
-        ++tokens_;
-      }
+  void Add(const std::vector<engine::LoggedToken>& tokens) {
+    for (const engine::LoggedToken& token : tokens) {
+      by_choice_[{token.request.value, token.choice}].push_back({token.token, token.stops});
+      ++tokens_;
     }
   }
+  void Forget(uint64_t request, uint32_t choice) { by_choice_.erase({request, choice}); }
 
   struct Token {
     TokenId token = 0;
@@ -105,6 +106,11 @@ class LoggedMemory final : public exec::DeviceMemory {
     done_ = std::max(done_, ticket);
     return Next() == engine::CopyAnswer::kFailed ? Unavailable("the copy failed") : OkStatus();
   }
+  Result<bool> Same(SlotId, SlotId, uint64_t) override {
+    const engine::CopyAnswer answer = Next();
+    if (answer == engine::CopyAnswer::kFailed) return Unavailable("the slots could not be read");
+    return answer != engine::CopyAnswer::kDiffers;
+  }
   std::optional<Nanos> NextDone() const override { return std::nullopt; }
   bool asynchronous() const override { return facts_.asynchronous_copies; }
 
@@ -147,58 +153,110 @@ class LoggedExecutor final : public exec::Executor {
   bool fails_ = false;
 };
 
-class Replay {
+// The steps of a log, one after the other, and what was sampled in those that were read.
+class Steps {
  public:
-  Replay(engine::LoggedInputs log, engine::DecisionLog::Sink decisions)
-      : log_(std::move(log)),
-        answers_(log_.steps),
-        sampler_(answers_),
-        executor_(log_.facts),
-        memory_(log_.facts),
-        decisions_(std::move(decisions)) {
-    log_.facts.options.decision_log = &decisions_;
+  Steps(engine::InputLogReader& log, Answers& answers) : log_(log), answers_(answers) {}
+
+  // Of the whole log, so that all that was sampled is known before the first one.
+  Status ReadAhead(uint64_t most_log_bytes) {
+    std::deque<engine::LoggedStep> steps;
+    while (std::optional<engine::LoggedStep> step = Next()) {
+      if (log_.offset() > most_log_bytes) {
+        return Invalid(fmt::format("offset {}: with another policy all of the log is held, and at most {} bytes of it",
+                                   log_.offset(), most_log_bytes));
+      }
+      steps.push_back(std::move(*step));
+    }
+    ahead_ = std::move(steps);
+    return OkStatus();
   }
 
-  Status MakeTiers() {
-    if (log_.facts.store) store_.emplace(log_.facts.layout.groups.size());
-    if (log_.facts.sessions) {
-      sessions_.emplace(log_.steps.empty() ? std::vector<tier::StoredSession>()
-                                           : std::move(log_.steps.front().found_sessions));
+  std::optional<engine::LoggedStep> Next() {
+    std::optional<engine::LoggedStep> step;
+    if (!ahead_.empty()) {
+      step = std::move(ahead_.front());
+      ahead_.pop_front();
+      return step;
     }
-    if (!log_.facts.host) return OkStatus();
-    CACHALOT_ASSIGN_OR_RETURN(host_memory_, AddressRange::Reserve(log_.facts.host->memory_bytes));
+    const Result<bool> more = log_.Next(&step.emplace());
+    damage_ = more.status();
+    if (!more.ok() || !*more) return std::nullopt;
+    answers_.Add(step->tokens);
+    return step;
+  }
+  // Why there are no more; OK: the log is whole.
+  const Status& damage() const { return damage_; }
+
+ private:
+  engine::InputLogReader& log_;
+  Answers& answers_;
+  std::deque<engine::LoggedStep> ahead_;
+  Status damage_;
+};
+
+class Replay {
+ public:
+  Replay(engine::InputFacts facts, engine::InputLogReader& log, engine::DecisionLog::Sink decisions)
+      : facts_(std::move(facts)),
+        steps_(log, answers_),
+        sampler_(answers_),
+        executor_(facts_),
+        memory_(facts_),
+        decisions_(std::move(decisions)) {
+    facts_.options.decision_log = &decisions_;
+  }
+
+  Status ReadAhead(uint64_t most_log_bytes) { return steps_.ReadAhead(most_log_bytes); }
+
+  Status MakeTiers() {
+    if (facts_.store) store_.emplace(facts_.layout.groups.size());
+    if (facts_.sessions) sessions_.emplace();
+    if (facts_.archive) archive_.emplace(facts_.layout);
+    if (!facts_.host) return OkStatus();
+    CACHALOT_ASSIGN_OR_RETURN(host_memory_, AddressRange::Reserve(facts_.host->memory_bytes));
     CACHALOT_ASSIGN_OR_RETURN(
-        host_,
-        tier::HostTier::Make(host_memory_.bytes(), {.slot_bytes = log_.facts.layout.slot_bytes,
-                                                    .groups = static_cast<uint32_t>(log_.facts.layout.groups.size()),
-                                                    .eviction = log_.facts.host->eviction}));
+        host_, tier::HostTier::Make(host_memory_.bytes(), {.slot_bytes = facts_.layout.slot_bytes,
+                                                           .groups = static_cast<uint32_t>(facts_.layout.groups.size()),
+                                                           .eviction = facts_.host->eviction}));
     return OkStatus();
   }
 
   InputReplayReport Run() {
-    const engine::ModelFacts facts{.identity = log_.facts.identity,
-                                   .step_curve = log_.facts.step_curve,
-                                   .host_rate = log_.facts.host_rate,
+    const engine::ModelFacts facts{.identity = facts_.identity,
+                                   .step_curve = facts_.step_curve,
+                                   .host_rate = facts_.host_rate,
                                    .store = store_ ? &*store_ : nullptr,
                                    .host = host_.get(),
-                                   .session_store = sessions_ ? &*sessions_ : nullptr};
-    engine::Engine engine(log_.facts.options, executor_, memory_, sampler_, facts);
-    InputReplayReport report{.tokens = answers_.tokens(), .last = {}};
-    for (engine::LoggedStep& step : log_.steps) {
-      if (step.drains) engine.Drain();
-      executor_.FailNext(step.run_failed);
-      memory_.SetAnswers(std::move(step.copies));
-      if (store_) store_->Begin(std::move(step.store).value_or(engine::StoreAnswers{}));
-      if (sessions_) sessions_->Begin(std::move(step.syncs));
-      for (engine::GenerateRequest& request : step.input.arrivals) AnswerFromLog(request);
-      report.last = engine.Step(std::move(step.input)).stats;
+                                   .session_store = sessions_ ? &*sessions_ : nullptr,
+                                   .archive = archive_ ? &*archive_ : nullptr};
+    engine::Engine engine(facts_.options, executor_, memory_, sampler_, facts);
+    InputReplayReport report{.last = {}, .damage = {}};
+    while (std::optional<engine::LoggedStep> step = steps_.Next()) {
+      const engine::StepOutput out = Step(engine, std::move(*step));
+      for (const engine::FinishEvent& end : out.finishes) answers_.Forget(end.id.value, end.choice);
+      report.last = out.stats;
       ++report.steps;
     }
+    report.tokens = answers_.tokens();
     report.other_tokens = answers_.unknown();
+    report.damage = steps_.damage();
     return report;
   }
 
  private:
+  // As the world outside was in it.
+  engine::StepOutput Step(engine::Engine& engine, engine::LoggedStep step) {
+    if (step.drains) engine.Drain();
+    executor_.FailNext(step.run_failed);
+    memory_.SetAnswers(std::move(step.copies));
+    if (store_) store_->Begin(std::move(step.store).value_or(engine::StoreAnswers{}));
+    if (sessions_) sessions_->Begin(std::move(step.found_sessions), std::move(step.syncs));
+    if (archive_) archive_->Begin(std::move(step.archive).value_or(engine::ArchiveAnswers{}));
+    for (engine::GenerateRequest& request : step.input.arrivals) AnswerFromLog(request);
+    return engine.Step(std::move(step.input));
+  }
+
   void AnswerFromLog(engine::GenerateRequest& request) {
     const uint64_t id = request.id.value;
     request.sampling.seed = id;
@@ -208,8 +266,9 @@ class Replay {
     };
   }
 
-  engine::LoggedInputs log_;
+  engine::InputFacts facts_;
   Answers answers_;
+  Steps steps_;
   LoggedSampler sampler_;
   LoggedExecutor executor_;
   LoggedMemory memory_;
@@ -217,19 +276,22 @@ class Replay {
   std::unique_ptr<tier::HostTier> host_;
   std::optional<ReplayedStore> store_;
   std::optional<ReplayedSessions> sessions_;
+  std::optional<ReplayedArchive> archive_;
   engine::DecisionLog decisions_;
 };
 
 }  // namespace
 
-Result<InputReplayReport> ReplayInputs(engine::LoggedInputs log, const std::optional<std::string>& eviction,
+Result<InputReplayReport> ReplayInputs(engine::InputLogReader& log, const std::optional<OtherPolicy>& other,
                                        engine::DecisionLog::Sink decisions) {
-  if (eviction) log.facts.options.eviction = *eviction;
-  if (const auto problems = engine::Problems(log.facts); !problems.empty()) {
+  engine::InputFacts facts = log.facts();
+  if (other) facts.options.eviction = other->eviction;
+  if (const auto problems = engine::Problems(facts); !problems.empty()) {
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
-  Replay replay(std::move(log), std::move(decisions));
+  Replay replay(std::move(facts), log, std::move(decisions));
   CACHALOT_RETURN_IF_ERROR(replay.MakeTiers());
+  if (other) CACHALOT_RETURN_IF_ERROR(replay.ReadAhead(other->most_log_bytes));
   return replay.Run();
 }
 

@@ -17,9 +17,11 @@
 #include "exec/testing/fake_executor.h"
 #include "sim/sim_server.h"
 #include "tier/aligned_bytes.h"
+#include "tier/archive_file.h"
 #include "tier/disk_store.h"
+#include "tier/file_session_archive.h"
 #include "tier/host_tier.h"
-#include "tier/stored_session.h"
+#include "tier/session_store.h"
 #include "tier/testing/fake_transfer_engine.h"
 
 namespace cachalot::sim {
@@ -38,6 +40,7 @@ struct TrafficCase {
   const char* decides = "admit ";  // something that is decided in this case
   bool over_link = false;          // else copies take no time
   uint64_t disk_bytes = 0;
+  bool sessions_last = false;  // and are saved by name
 };
 
 // An engine over the fake model under random traffic, with both logs.
@@ -73,6 +76,11 @@ class Traffic {
       logged_store_ = engine::MakeLoggedStore(*store_, input_log_);
       facts.store = logged_store_.get();
     }
+    if (run.sessions_last) {
+      OpenSessions();
+      facts.session_store = logged_sessions_.get();
+      facts.archive = logged_archive_.get();
+    }
     memory_ = run.over_link ? exec::MakeSimLinkMemory(layout.slot_bytes, run.slots,
                                                       {.bytes_per_second = 1e8, .latency = Nanos(1000)}, clock_)
                                   .value()
@@ -80,9 +88,9 @@ class Traffic {
     executor_.emplace(model, *memory_, &clock_);
     logged_memory_ = engine::MakeLoggedMemory(*memory_, input_log_);
     engine_.emplace(options, *executor_, *logged_memory_, sampler_, facts);
-    engine::InputFacts logged = engine::FactsOf(options, facts, *executor_, *memory_);
-    logged.host = host_facts;
-    input_log_.Begin(logged);
+    facts_ = engine::FactsOf(options, facts, *executor_, *memory_);
+    facts_.host = host_facts;
+    input_log_.Begin(facts_);
   }
 
   void Run(int steps) {
@@ -94,6 +102,34 @@ class Traffic {
     input_log_.End();
   }
 
+  // A session goes into a file, and comes back under another name.
+  void SaveAndRestore() {
+    engine::GenerateRequest request = AnyRequest();
+    request.prompt.assign(70, 5);
+    request.max_tokens = 4;
+    request.n = 1;
+    request.session = engine::SessionName{"owner", "saved"};
+    request.session_ttl_seconds = 0;
+    request.retention = {};
+    StepInput input;
+    input.arrivals.push_back(std::move(request));
+    Step(std::move(input));
+    while (!engine_->idle()) Step({});
+    for (const auto& [verb, name] :
+         {std::pair(engine::SessionVerb::kSave, "saved"), std::pair(engine::SessionVerb::kRestore, "restored")}) {
+      engine::SessionCommand command = AnyCommand();
+      command.verb = verb;
+      command.name.id = name;
+      command.other = "file";
+      input.session_commands.assign(1, std::move(command));
+      Step(std::move(input));
+      for (int i = 0; i < 20; ++i) Step({});
+    }
+    EXPECT_NE(decisions_.find("session command 1 done moved 64"), std::string::npos);
+    EXPECT_NE(decisions_.find("session command 2 done moved 64"), std::string::npos);
+  }
+
+  const engine::InputFacts& facts() const { return facts_; }
   const std::string& inputs() const { return inputs_; }
   const std::string& decisions() const { return decisions_; }
 
@@ -107,6 +143,23 @@ class Traffic {
     store_ = std::make_unique<tier::DiskStore>(
         tier::DiskTier::Open(files_, clock_, disk).value(),
         std::make_unique<tier::FakeTransferEngine>(staging_.Resize(2 << 20), transfers, slow, clock_), clock_);
+  }
+
+  void OpenSessions() {
+    const auto transfers = [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
+      const tier::TransferOptions options{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
+      const tier::FakeTransferFaults slow{.least_latency = Nanos(500), .most_latency = Nanos(20'000)};
+      return std::unique_ptr<tier::TransferEngine>(new tier::FakeTransferEngine({}, options, slow, clock_));
+    };
+    const auto entropy = [] { return uint64_t{7}; };
+    session_store_ =
+        tier::SessionStore::Open(files_, clock_, {.folder = "/sessions", .lock = false, .entropy = entropy}, transfers)
+            .value();
+    archive_ = tier::FileSessionArchive::Open(
+                   files_, clock_, {.folder = "/saved", .key_file = "/server.key", .entropy = entropy}, transfers)
+                   .value();
+    logged_sessions_ = engine::MakeLoggedSessions(*session_store_, input_log_);
+    logged_archive_ = engine::MakeLoggedArchive(*archive_, input_log_);
   }
 
   uint32_t Below(uint64_t n) { return static_cast<uint32_t>(random_.Below(n)); }
@@ -185,6 +238,7 @@ class Traffic {
 
   SplitMix64 random_;
   std::vector<std::vector<TokenId>> prompts_;
+  engine::InputFacts facts_{.options = {}, .layout = {}, .step_curve = {}, .host_rate = {}, .host = {}};
   std::string inputs_, decisions_;
   InputLog input_log_{[this](const std::string& bytes) { inputs_ += bytes; }};
   DecisionLog decision_log_{[this](const std::string& lines) { decisions_ += lines; }};
@@ -195,6 +249,10 @@ class Traffic {
   tier::AlignedBytes staging_;
   std::unique_ptr<tier::DiskStore> store_;
   std::unique_ptr<tier::KvStore> logged_store_;
+  std::unique_ptr<tier::SessionStore> session_store_;
+  std::unique_ptr<tier::FileSessionArchive> archive_;
+  std::unique_ptr<tier::DurableSessions> logged_sessions_;
+  std::unique_ptr<tier::SessionArchive> logged_archive_;
   std::unique_ptr<exec::DeviceMemory> memory_, logged_memory_;
   std::optional<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
@@ -203,12 +261,11 @@ class Traffic {
   uint64_t last_command_ = 0;
 };
 
-Result<InputReplayReport> ReplayText(const std::string& inputs, const std::optional<std::string>& eviction,
+Result<InputReplayReport> ReplayText(const std::string& inputs, const std::optional<OtherPolicy>& other,
                                      std::string* decisions) {
   decisions->clear();
-  CACHALOT_ASSIGN_OR_RETURN(engine::LoggedInputs log, engine::ParseInputLog(inputs));
-  EXPECT_TRUE(log.damage.ok()) << log.damage.message();
-  return ReplayInputs(std::move(log), eviction, [decisions](const std::string& lines) { *decisions += lines; });
+  CACHALOT_ASSIGN_OR_RETURN(engine::InputLogReader log, engine::InputLogReader::Open(engine::SourceOf(inputs)));
+  return ReplayInputs(log, other, [decisions](const std::string& lines) { *decisions += lines; });
 }
 
 class InputReplay : public testing::TestWithParam<TrafficCase> {};
@@ -225,6 +282,7 @@ TEST_P(InputReplay, MakesTheDecisionsThatWereMade) {
     std::string again;
     const auto report = ReplayText(traffic.inputs(), {}, &again);
     ASSERT_TRUE(report.ok()) << report.status().message();
+    ASSERT_TRUE(report->damage.ok()) << report->damage.message();
     ASSERT_TRUE(again == traffic.decisions()) << "seed " << seed;
     EXPECT_EQ(report->other_tokens, 0u);
     EXPECT_GT(report->tokens, 500u);
@@ -236,21 +294,22 @@ TEST_P(InputReplay, MakesOthersWithAnotherPolicy) {
   Traffic traffic(GetParam(), 3);
   traffic.Run(400);
   std::string others;
-  const auto report = ReplayText(traffic.inputs(), "length", &others);
+  const auto report = ReplayText(traffic.inputs(), OtherPolicy{.eviction = "length"}, &others);
   ASSERT_TRUE(report.ok()) << report.status().message();
   EXPECT_FALSE(others == traffic.decisions());
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, InputReplay,
-    testing::Values(TrafficCase{"Full"}, TrafficCase{"Sliding", {0, 24, 24, 40}},
-                    TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
-                    TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
-                    TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
-                    TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
-                    TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16 << 20},
-                    TrafficCase{
-                        "AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16 << 20}),
+    testing::Values(
+        TrafficCase{"Full"}, TrafficCase{"Sliding", {0, 24, 24, 40}},
+        TrafficCase{"Expected", {0}, "expected", 30, 0, "preempt "},
+        TrafficCase{"HostMemory", {0}, "guaranteed", 24, 1 << 20, "evict "},
+        TrafficCase{"HostMemoryOverALink", {0}, "guaranteed", 24, 1 << 20, "resume ", true},
+        TrafficCase{"SlidingOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "evict ", true},
+        TrafficCase{"Disk", {0}, "guaranteed", 24, 0, "resume ", false, 16 << 20},
+        TrafficCase{"LastingSessions", {0}, "guaranteed", 60, 0, "session command ", false, 0, true},
+        TrafficCase{"AllTiersOverALink", {0, 24, 24, 40}, "expected", 60, 1 << 20, "resume ", true, 16 << 20, true}),
     [](const auto& info) { return info.param.name; });
 
 // With bytes changed at random, and the checksums of all frames made right.
@@ -275,31 +334,80 @@ std::string Damaged(const std::string& inputs, SplitMix64& random) {
 
 TEST(InputReplayErrors, WhateverALogSaysIsRefusedOrReplayed) {
   SetLogLevel(LogLevel::kOff);
-  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16 << 20}, 2);
+  Traffic traffic({"AllTiers", {0}, "expected", 24, 1 << 20, "", false, 16 << 20, true}, 2);
+  traffic.SaveAndRestore();
   traffic.Run(40);
   SplitMix64 random(9);
   int refused = 0, cut_off = 0, replayed = 0;
-  for (int i = 0; i < 250; ++i) {
-    Result<engine::LoggedInputs> log = engine::ParseInputLog(Damaged(traffic.inputs(), random));
+  for (int i = 0; i < 400; ++i) {
+    const std::string bytes = Damaged(traffic.inputs(), random);
+    Result<engine::InputLogReader> log = engine::InputLogReader::Open(engine::SourceOf(bytes));
     if (!log.ok()) {
       EXPECT_NE(log.status().message().find("offset"), std::string::npos) << log.status().message();
       ++refused;
       continue;
     }
-    if (log->facts.slots > 4096) continue;
-    cut_off += log->damage.ok() ? 0 : 1;
-    replayed += ReplayInputs(std::move(*log), {}, [](const std::string&) {}).ok() ? 1 : 0;
+    if (log->facts().slots > 4096) continue;
+    std::optional<OtherPolicy> other;
+    if (i % 3 == 0) other = OtherPolicy{.eviction = "length"};
+    const auto report = ReplayInputs(*log, other, [](const std::string&) {});
+    replayed += report.ok() ? 1 : 0;
+    cut_off += report.ok() && !report->damage.ok() ? 1 : 0;
   }
   EXPECT_GT(refused, 10);
   EXPECT_GT(cut_off, 10);
   EXPECT_GT(replayed, 100);
 }
 
+TEST(InputReplayAsItComes, DecisionsAreMadeBeforeTheLogEnds) {
+  Traffic traffic({"Full"}, 1);
+  traffic.Run(100);
+  size_t given = 0, first_decision = 0;
+  const auto pieces = [&](uint64_t most, std::string* bytes) -> Result<bool> {
+    const std::string_view next = std::string_view(traffic.inputs()).substr(given, std::min<uint64_t>(most, 100));
+    *bytes += next;
+    given += next.size();
+    return !next.empty();
+  };
+  Result<engine::InputLogReader> log = engine::InputLogReader::Open(pieces);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  std::string again;
+  const auto report = ReplayInputs(*log, {}, [&](const std::string& lines) {
+    if (again.empty()) first_decision = given;
+    again += lines;
+  });
+  ASSERT_TRUE(report.ok() && report->damage.ok());
+  EXPECT_TRUE(again == traffic.decisions());
+  EXPECT_LT(first_decision, given / 4);
+}
+
+// Of which the last step comes again and again.
+TEST(InputReplayAsItComes, ALogWithoutEndIsNotHeld) {
+  std::string facts;
+  engine::InputLog log([&](const std::string& more) { facts += more; });
+  Traffic traffic({"Full"}, 1);
+  log.Begin(traffic.facts());
+  std::string step;
+  engine::InputLog steps([&](const std::string& more) { step += more; });
+  steps.BeginStep({.now = Nanos(1)});
+  steps.EndStep({});
+  const auto endless = [&, begun = false](uint64_t, std::string* bytes) mutable -> Result<bool> {
+    *bytes += std::exchange(begun, true) ? step : facts;
+    return true;
+  };
+  engine::InputLogReader reader = engine::InputLogReader::Open(endless).value();
+  const auto report =
+      ReplayInputs(reader, OtherPolicy{.eviction = "lru", .most_log_bytes = 1 << 20}, [](const std::string&) {});
+  EXPECT_EQ(report.status().code(), Code::kInvalid);
+  EXPECT_NE(report.status().message().find("at most 1048576 bytes"), std::string::npos) << report.status().message();
+  EXPECT_LT(reader.offset(), 2u << 20);
+}
+
 TEST(InputReplayErrors, AnUnknownPolicyIsNamed) {
   Traffic traffic({"Full"}, 1);
   traffic.Run(3);
   std::string text;
-  const auto report = ReplayText(traffic.inputs(), "newest", &text);
+  const auto report = ReplayText(traffic.inputs(), OtherPolicy{.eviction = "newest"}, &text);
   ASSERT_FALSE(report.ok());
   EXPECT_NE(report.status().message().find("newest"), std::string::npos) << report.status().message();
 }

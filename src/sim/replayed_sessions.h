@@ -18,10 +18,11 @@ namespace cachalot::sim {
 
 class ReplayedSessions final : public tier::DurableSessions {
  public:
-  explicit ReplayedSessions(std::vector<tier::StoredSession> found) : found_(std::move(found)) {}
-
   // Of the next step.
-  void Begin(std::vector<engine::SyncEnd> ends) { ends_ = std::move(ends); }
+  void Begin(std::vector<tier::StoredSession> found, std::vector<engine::SyncEnd> ends) {
+    found_ = std::move(found);
+    ends_ = std::move(ends);
+  }
 
   std::vector<tier::StoredSession> TakeFound() override { return std::exchange(found_, {}); }
   void NotePut(const tier::SessionKey&) override {}

@@ -8,6 +8,7 @@ import http.client
 import json
 import pathlib
 import random
+import re
 import stat
 import struct
 import subprocess
@@ -86,12 +87,13 @@ class Record(ServerTestCase):
         self.request("GET", "/v1/kv", headers={"Authorization": "Bearer root"})
         return kinds
 
-    def replayed(self, *flags, rounds=1, name=""):
+    def replayed(self, *flags, rounds=1, name="", then=lambda: None):
         """A server's logs under rounds of the same traffic, after a replay that made the same decisions."""
         inputs, decisions, again = (self.folder / (kind + name) for kind in ["inputs", "decisions", "again"])
         self.start("--input-log", str(inputs), "--decision-log", str(decisions), *flags)
         for _ in range(rounds):
             self.traffic()
+        then()
         self.end()
         replay = self.run_cachalot("replay", "--input-log", str(inputs), "--decision-log", str(again), "--json")
         self.assertEqual(replay.returncode, 0, replay.stderr)
@@ -137,13 +139,27 @@ class Record(ServerTestCase):
         self.assertTrue(made.startswith(part.read_text()))
         self.assertGreater(part.stat().st_size, len(made) // 4)
 
-    def test_what_is_not_logged_is_refused(self):
-        inputs = self.folder / "inputs"
-        for flags in [["--verify-hits", "0.5"], ["--session-files", str(self.folder / "kv")]]:
-            served = self.run_cachalot("serve", "--port", "0", "--input-log", str(inputs), *flags)
-            self.assertEqual(served.returncode, 2, served.stderr)
-            self.assertIn(flags[0], served.stderr)
-            self.assertFalse(inputs.exists())
+    def save_and_restore(self):
+        """A session goes into a file, comes back under another name, and is gone on with."""
+        def command(verb, session, file):
+            return self.request("POST", f"/v1/kv/sessions/{session}/{verb}", dict(file=file))
+
+        self.completion(prompt=self.text(7, 200), max_tokens=4, temperature=0, kv={"session": "saved"})
+        status, _, text = command("save", "saved", "file")
+        self.assertEqual(status, 200, text)
+        self.assertEqual(command("restore", "saved", "file")[0], 409)
+        self.assertEqual(command("restore", "another", "none")[0], 404)
+        status, _, text = command("restore", "restored", "file")
+        self.assertEqual(status, 200, text)
+        self.completion(prompt=self.text(7, 200), max_tokens=4, temperature=0, kv={"session": "restored"})
+
+    def test_a_replay_of_saved_sessions_makes_the_same_decisions(self):
+        files = ["--session-files", str(self.folder / "saved")]
+        _, decisions = self.replayed(*files, then=self.save_and_restore)
+        self.assertGreaterEqual(len(re.findall("session command .* done moved [1-9]", decisions.read_text())), 2)
+
+    def test_a_replay_of_hits_that_were_verified_makes_the_same_decisions(self):
+        self.replayed("--verify-hits", "0.5")
 
     def tags(self, text):
         data = base64.b64decode(text, validate=True)

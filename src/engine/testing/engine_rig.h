@@ -27,6 +27,7 @@
 #include "tier/durable_sessions.h"
 #include "tier/host_tier.h"
 #include "tier/kv_store.h"
+#include "tier/session_archive.h"
 
 namespace cachalot::engine {
 
@@ -125,6 +126,10 @@ class Rig {
       logged_sessions_ = MakeLoggedSessions(*facts->session_store, log);
       facts->session_store = logged_sessions_.get();
     }
+    if (facts->archive != nullptr) {
+      logged_archive_ = MakeLoggedArchive(*facts->archive, log);
+      facts->archive = logged_archive_.get();
+    }
   }
 
   ManualClock own_clock_;
@@ -133,6 +138,7 @@ class Rig {
   std::unique_ptr<exec::DeviceMemory> logged_memory_;  // these only with an input log
   std::unique_ptr<tier::KvStore> logged_store_;
   std::unique_ptr<tier::DurableSessions> logged_sessions_;
+  std::unique_ptr<tier::SessionArchive> logged_archive_;
   std::unique_ptr<exec::FakeExecutor> executor_;
   exec::Sampler sampler_ = exec::FakeSampler();
   std::unique_ptr<Engine> engine_;

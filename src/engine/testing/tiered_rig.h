@@ -15,8 +15,8 @@
 #include "engine/testing/engine_rig.h"
 #include "tier/aligned_bytes.h"
 #include "tier/disk_store.h"
+#include "tier/file_session_archive.h"
 #include "tier/host_tier.h"
-#include "tier/session_archive.h"
 #include "tier/session_store.h"
 #include "tier/testing/fake_transfer_engine.h"
 
@@ -143,9 +143,9 @@ class TieredRig {
   }
 
   void OpenArchive() {
-    const tier::SessionArchiveOptions options{
+    const tier::FileSessionArchiveOptions options{
         .folder = "/saved", .key_file = "/server.key", .entropy = [this] { return entropy_(); }};
-    auto opened = tier::SessionArchive::Open(
+    auto opened = tier::FileSessionArchive::Open(
         *files_, clock_, options, [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
           const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};
           return std::unique_ptr<tier::TransferEngine>(
@@ -183,7 +183,7 @@ class TieredRig {
   std::unique_ptr<tier::DiskStore> store_;
   std::unique_ptr<tier::HostTier> host_;
   std::unique_ptr<tier::SessionStore> session_store_;
-  std::unique_ptr<tier::SessionArchive> archive_;
+  std::unique_ptr<tier::FileSessionArchive> archive_;
   std::unique_ptr<Rig> rig_;
 };
 

@@ -1,4 +1,4 @@
-// FaultyMemory is a DeviceMemory of which some copies in fail: they take their time and write nothing.
+// FaultyMemory is a DeviceMemory of which some copies in, or one out, fail: they take their time and write nothing.
 // Threads:   as the memory that it wraps.
 // Ownership: owns that memory.
 // Invariant: equal calls fail equally.
@@ -20,7 +20,9 @@ class FaultyMemory final : public DeviceMemory {
 
   // The `nth` from now (1: the next).
   void FailCopyIn(uint64_t nth) { fail_at_ = copies_in_ + nth; }
-  // This share of all from now on.
+  // Likewise of those out.
+  void FailCopyOut(uint64_t nth) { fail_out_at_ = copies_out_ + nth; }
+  // This share of all copies in from now on.
   void FailSome(double share, uint64_t seed) {
     fail_share_ = share;
     random_ = SplitMix64(seed);
@@ -33,7 +35,10 @@ class FaultyMemory final : public DeviceMemory {
   uint64_t slot_bytes() const override { return memory_->slot_bytes(); }
   uint32_t slots() const override { return memory_->slots(); }
   CopyTicket CopyWithin(std::span<const BlockCopy> copies) override { return memory_->CopyWithin(copies); }
-  CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override { return memory_->CopyOut(from, host); }
+  CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override {
+    if (++copies_out_ != fail_out_at_) return memory_->CopyOut(from, host);
+    return *failed_.insert(memory_->CopyIn(std::span<const SlotFill>())).first;
+  }
   using DeviceMemory::CopyIn;
   CopyTicket CopyIn(std::span<const SlotFill> fills) override {
     const bool fails = ++copies_in_ == fail_at_ || (fail_share_ > 0 && random_.Uniform() < fail_share_);
@@ -53,6 +58,8 @@ class FaultyMemory final : public DeviceMemory {
   std::set<CopyTicket> failed_;
   uint64_t copies_in_ = 0;
   uint64_t fail_at_ = 0;
+  uint64_t copies_out_ = 0;
+  uint64_t fail_out_at_ = 0;
   double fail_share_ = 0;
   SplitMix64 random_{0};
 };

@@ -1,4 +1,4 @@
-#include "tier/session_archive.h"
+#include "tier/file_session_archive.h"
 
 #include <cstring>
 #include <utility>
@@ -42,7 +42,7 @@ Result<MacKey> KeyIn(FileSystem& files, const std::string& path, const std::func
 
 }  // namespace
 
-class SessionArchive::Job final : public TransferJob {
+class FileSessionArchive::Job final : public TransferJob {
  public:
   explicit Job(std::function<Status(Ended&)> work) : work_(std::move(work)) {}
   Status Run(std::span<std::byte>, const std::atomic<bool>&) override { return work_(ended_); }
@@ -53,28 +53,28 @@ class SessionArchive::Job final : public TransferJob {
   Ended ended_;
 };
 
-Result<std::unique_ptr<SessionArchive>> SessionArchive::Open(FileSystem& files, Clock& clock,
-                                                             const SessionArchiveOptions& options) {
+Result<std::unique_ptr<FileSessionArchive>> FileSessionArchive::Open(FileSystem& files, Clock& clock,
+                                                                     const FileSessionArchiveOptions& options) {
   return Open(files, clock, options, [&clock](std::function<void()> notify) {
     return MakeTransferEngine({}, {.limits = {.in_flight_bytes = {1, 1}}, .threads = 1, .notify = std::move(notify)},
                               clock);
   });
 }
 
-Result<std::unique_ptr<SessionArchive>> SessionArchive::Open(FileSystem& files, Clock&,
-                                                             const SessionArchiveOptions& options,
-                                                             const MakeTransfers& make_transfers) {
+Result<std::unique_ptr<FileSessionArchive>> FileSessionArchive::Open(FileSystem& files, Clock&,
+                                                                     const FileSessionArchiveOptions& options,
+                                                                     const MakeTransfers& make_transfers) {
   CACHALOT_RETURN_IF_ERROR(files.MakeFolder(options.folder));
   (void)files.SyncFolder(FolderAbove(options.folder));  // where it cannot be opened, the folder was there before
   CACHALOT_ASSIGN_OR_RETURN(const MacKey key, KeyIn(files, options.key_file, options.entropy));
-  std::unique_ptr<SessionArchive> archive(new SessionArchive(files, options.folder, key));
+  std::unique_ptr<FileSessionArchive> archive(new FileSessionArchive(files, options.folder, key));
   CACHALOT_ASSIGN_OR_RETURN(archive->transfers_, make_transfers(archive->listener_.notify()));
   return archive;
 }
 
-SessionArchive::~SessionArchive() = default;
+FileSessionArchive::~FileSessionArchive() = default;
 
-Status SessionArchive::BeginSave(const std::string& name, const ArchiveHeader& header) {
+Status FileSessionArchive::BeginSave(const std::string& name, const ArchiveHeader& header) {
   CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
   if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
   writer_ = std::make_unique<ArchiveWriter>(files_, folder_, name, key_);
@@ -82,45 +82,56 @@ Status SessionArchive::BeginSave(const std::string& name, const ArchiveHeader& h
   return OkStatus();
 }
 
-void SessionArchive::WritePart(ArchivedKv part) {
-  Submit([this, part = std::move(part)](Ended&) { return writer_->Append(part); });
+Result<std::span<std::byte>> FileSessionArchive::PartRoom(uint64_t bytes) {
+  CACHALOT_CHECK(!under_way_);
+  part_.bytes.resize(bytes);
+  return std::span(part_.bytes);
 }
 
-void SessionArchive::FinishSave() {
+void FileSessionArchive::WritePart(std::vector<uint32_t> groups) {
+  part_.groups = std::move(groups);
+  Submit([this](Ended&) { return writer_->Append(part_); });
+}
+
+void FileSessionArchive::FinishSave() {
   Submit([this](Ended& ended) {
     ended.file_bytes = writer_->bytes();
     return writer_->Finish();
   });
 }
 
-Status SessionArchive::BeginRestore(const std::string& name) {
+Status FileSessionArchive::BeginRestore(const std::string& name) {
   CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
   if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
   Submit([this, name](Ended& ended) -> Status {
     CACHALOT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(files_, folder_, name, key_));
     reader_ = std::make_unique<ArchiveReader>(std::move(reader));
-    ended.header = reader_->header();
     ended.file_bytes = reader_->file_bytes();
-    return reader_->CheckAll();
+    CACHALOT_RETURN_IF_ERROR(reader_->CheckAll());
+    ended.header = reader_->header();
+    return OkStatus();
   });
   return OkStatus();
 }
 
-void SessionArchive::ReadPart() {
+void FileSessionArchive::ReadPart() {
   Submit([this](Ended& ended) -> Status {
-    CACHALOT_ASSIGN_OR_RETURN(ended.part, reader_->Next());
+    CACHALOT_ASSIGN_OR_RETURN(part_, reader_->Next());
+    ended.groups = part_.groups;
+    ended.bytes = part_.bytes;
     return OkStatus();
   });
 }
 
-void SessionArchive::Close() {
+void FileSessionArchive::Close() {
   CACHALOT_CHECK(!under_way_);
   writer_.reset();
   reader_.reset();
+  part_ = {};
   open_ = false;
 }
 
-void SessionArchive::Submit(std::function<Status(Ended&)> work) {
+void FileSessionArchive::Submit(std::function<Status(Ended&)> work) {
   CACHALOT_CHECK(!under_way_);
   const Result<TransferId> id = transfers_->Submit({.priority = TransferPriority::kWriteBack,
                                                     .link = TierId::kDisk,
@@ -130,16 +141,17 @@ void SessionArchive::Submit(std::function<Status(Ended&)> work) {
   under_way_ = true;
 }
 
-std::optional<SessionArchive::Ended> SessionArchive::Poll() {
+std::optional<SessionArchive::Ended> FileSessionArchive::Poll() {
   for (TransferCompletion& completion : transfers_->Poll()) {
     under_way_ = false;
     Ended ended = static_cast<Job&>(*completion.job).Take();
     ended.status = std::move(completion.status);
+    if (!ended.status.ok()) ended.header.reset();
     return ended;
   }
   return std::nullopt;
 }
 
-void SessionArchive::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
+void FileSessionArchive::OnEnd(std::function<void()> call) { listener_.Set(std::move(call)); }
 
 }  // namespace cachalot::tier
