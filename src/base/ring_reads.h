@@ -1,8 +1,7 @@
 // RingPool has several places of a file read at once, by io_uring: the disk gets all reads together.
 // Threads:   any; a ring serves one call at a time.
 // Ownership: owns its rings; a call borrows file and memory.
-// Invariant: when a call returns no read of it is under way, whatever failed: nothing is written to its memory any
-// more.
+// Invariant: when a call returns no read of it is under way, whatever failed: nothing is written to its memory later.
 //            What could not be read is simply not there: whoever calls reads that again otherwise, and learns why.
 // Cost:      one system call for up to 64 places; a ring is made at the first call for which none is idle, and kept.
 #pragma once

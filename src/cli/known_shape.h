@@ -4,8 +4,7 @@
 // Ownership: none.
 // Invariant: none.
 // Cost:      reads a config or a GGUF header; a model that `fetch` knows is fetched if it is not there. A calibration
-// is
-//            compared with every byte of the model.
+//            is compared with every byte of the model.
 #pragma once
 
 #include <string>

@@ -2,9 +2,8 @@
 // Threads:   plain data.
 // Ownership: values.
 // Invariant: each list is in the order of the answers.
-// Cost:      a byte per save or restore that begins; per end 17, 4 per block of a part and, of a restore that has
-// begun,
-//            the session with its tokens. Nothing of the KV.
+// Cost:      a byte per save or restore that begins; per end 17, 4 per block of a part and, where a restore begins, the
+//            session with its tokens. Nothing of the KV.
 #pragma once
 
 #include <cstdint>

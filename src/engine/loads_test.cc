@@ -37,6 +37,22 @@ TEST_P(Loads, WhereverFrontAndLoadMeetTheAnswerIsThatOfTheRequestAlone) {
   EXPECT_GT(failed, 0u);
 }
 
+TEST_P(Loads, CopiesMayEndBetweenTwoQuestions) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    TieredRig tiered({.engine = {.max_sequences = 4, .step_rows = 16, .prefill_chunk = 16},
+                      .model = GetParam().model,
+                      .device = GetParam().device,
+                      .host_bytes = seed % 2 == 0 ? uint64_t{1} << 20 : 0,
+                      .curve = StepCurve{8e-5, 1e-6}});
+    const GenerateRequest request = Request(1, Tokens(300, seed), 4);
+    Ask(tiered, request);
+    tiered.Restart();
+    if (tiered.rig().memory().asynchronous()) tiered.rig().memory().EndLate(0.5, seed);
+    EXPECT_GT(Ask(tiered, request), 0u);
+    EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
+  }
+}
+
 TEST_P(Loads, ACancelWhileBothGoOnLeavesNothing) {
   for (int steps = 0; steps < 24; ++steps) {
     TieredRig tiered({.engine = {.max_sequences = 4, .step_rows = 16, .prefill_chunk = 16},

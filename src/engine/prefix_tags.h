@@ -1,9 +1,8 @@
 // PrefixTags names the prefixes of a text by numbers that tell nothing of it, but which texts begin alike.
 // Threads:   each belongs to one.
 // Ownership: owns its chain.
-// Invariant: two texts tagged under one key have equal tags up to token i iff their tokens up to there are equal and
-// the
-//            engine lets them share the KV of that block; but for chance, once in 2^32 tags and 2^53 block names.
+// Invariant: two texts tagged under one key have equal tags up to token i iff their tokens are equal up to there and
+//            the engine lets them share the KV of that block; but for chance, once in 2^32 tags and 2^53 block names.
 //            Without the key nobody can tell which tokens a tag stands for, not even by trying.
 // Cost:      a SHA-256 per token: about half a microsecond.
 #pragma once

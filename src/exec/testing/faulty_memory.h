@@ -1,10 +1,12 @@
 // FaultyMemory is a DeviceMemory of which some copies in, or one out, fail: they take their time and write nothing.
+// Others end between two questions whether they have.
 // Threads:   as the memory that it wraps.
 // Ownership: owns that memory.
 // Invariant: equal calls fail equally.
 // Cost:      as that memory.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -27,6 +29,11 @@ class FaultyMemory final : public DeviceMemory {
     fail_share_ = share;
     random_ = SplitMix64(seed);
   }
+  // Of copies that have ended, this share of the questions is answered as if they had not yet.
+  void EndLate(double share, uint64_t seed) {
+    late_share_ = share;
+    random_ = SplitMix64(seed);
+  }
   uint64_t copies_in() const { return copies_in_; }
   uint64_t failed() const { return failed_.size(); }
 
@@ -45,9 +52,15 @@ class FaultyMemory final : public DeviceMemory {
     if (!fails) return memory_->CopyIn(fills);
     return *failed_.insert(memory_->CopyIn(std::span<const SlotFill>())).first;
   }
-  bool Done(CopyTicket ticket) override { return memory_->Done(ticket); }
+  bool Done(CopyTicket ticket) override {
+    if (ticket <= known_done_) return true;
+    if (!memory_->Done(ticket) || (late_share_ > 0 && random_.Uniform() < late_share_)) return false;
+    known_done_ = ticket;
+    return true;
+  }
   Status Wait(CopyTicket ticket) override {
     CACHALOT_RETURN_IF_ERROR(memory_->Wait(ticket));
+    known_done_ = std::max(known_done_, ticket);
     return failed_.contains(ticket) ? Unavailable("the copy failed, as was asked for") : OkStatus();
   }
   std::optional<Nanos> NextDone() const override { return memory_->NextDone(); }
@@ -61,6 +74,8 @@ class FaultyMemory final : public DeviceMemory {
   uint64_t copies_out_ = 0;
   uint64_t fail_out_at_ = 0;
   double fail_share_ = 0;
+  double late_share_ = 0;
+  CopyTicket known_done_{0};
   SplitMix64 random_{0};
 };
 
