@@ -42,9 +42,10 @@ TEST_P(Loads, CopiesMayEndBetweenTwoQuestions) {
     TieredRig tiered({.engine = {.max_sequences = 4, .step_rows = 16, .prefill_chunk = 16},
                       .model = GetParam().model,
                       .device = GetParam().device,
-                      .host_bytes = seed % 2 == 0 ? uint64_t{1} << 20 : 0,
+                      .link = {.bytes_per_second = 1e12, .latency = Nanos(1)},
+                      .faults = {.seed = seed, .bytes_per_second = 1e9},
                       .curve = StepCurve{8e-5, 1e-6}});
-    const GenerateRequest request = Request(1, Tokens(300, seed), 4);
+    const GenerateRequest request = Request(1, Tokens(470, seed), 4);
     Ask(tiered, request);
     tiered.Restart();
     if (tiered.rig().memory().asynchronous()) tiered.rig().memory().EndLate(0.5, seed);
