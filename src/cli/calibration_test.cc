@@ -32,6 +32,20 @@ TEST_F(CalibrationTest, WhatWasStoredIsReadByItsOwnerOnly) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(Path("deep")), {}), 1);
 }
 
+TEST(ShippedProfiles, CanBeReadAndNameTheirSource) {
+  const std::filesystem::directory_iterator folder(CACHALOT_SOURCE_DIR "/bench/profiles");
+  size_t profiles = 0;
+  for (const std::filesystem::directory_entry& entry : folder) {
+    const std::string text = ReadFile(entry.path(), cost::kMaxProfileBytes).value();
+    const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
+    ASSERT_TRUE(profile.ok()) << entry.path() << ": " << profile.status().message();
+    EXPECT_NE(profile->source, "") << entry.path();
+    EXPECT_EQ(cost::ProfileText(*profile), text) << entry.path();
+    ++profiles;
+  }
+  EXPECT_GT(profiles, 1u);
+}
+
 TEST_F(CalibrationTest, WhatCannotBeUsedIsNamed) {
   EXPECT_NE(ReadCalibration(Path("none.json"), kKey).status().message().find(Path("none.json")), std::string::npos);
   ASSERT_TRUE(StoreCalibration(Path("a.json"), kProfile).ok());
