@@ -104,12 +104,16 @@ class Results:
     def __init__(self, path):
         self.path, self.own = path, []
 
-    def of(self, model, workload, minutes):
+    def of(self, options, model, workload):
+        """Of at least as many minutes, and under the same load and flags."""
         runs = self.own
         if self.path:
-            runs = [json.loads(line) for line in self.path.read_text().splitlines()] if self.path.exists() else []
-        return [run for run in runs
-                if (run["model"], run["workload"]) == (model, workload) and run["minutes"] >= minutes]
+            # A line that a kill cut short is no run.
+            lines = self.path.read_text().splitlines(True) if self.path.exists() else []
+            runs = [json.loads(line) for line in lines if line.endswith("\n")]
+        wanted = (model, workload, options.load, options.flags)
+        return [run for run in runs if (run["model"], run["workload"], run["load"], run["flags"]) == wanted
+                and run["minutes"] >= options.minutes]
 
     def add(self, run):
         self.own.append(run)
@@ -120,7 +124,7 @@ class Results:
 
 def next_run(options, results, model, workload):
     """Repeats what is void."""
-    before = results.of(model, workload, options.minutes)
+    before = results.of(options, model, workload)
     seed = max([run["seed"] for run in before], default=options.seed - 1)
     void = True
     while void:
@@ -129,8 +133,8 @@ def next_run(options, results, model, workload):
         void = stolen > 0.05
         print(f"{model}, {workload}, seed {seed}: {real} served, {simulated} replayed, {100 * stolen:.1f} % stolen"
               f"{', void' if void else ''}", file=sys.stderr, flush=True)
-    results.add({"model": model, "workload": workload, "minutes": options.minutes, "load": options.load, "seed": seed,
-                 "stolen": stolen, "served": real, "replayed": simulated})
+    results.add({"model": model, "workload": workload, "minutes": options.minutes, "load": options.load,
+                 "flags": options.flags, "seed": seed, "stolen": stolen, "served": real, "replayed": simulated})
 
 
 def report(model, workload, runs):
@@ -171,9 +175,9 @@ def main():
     results, kinds = Results(options.results), [(model, name) for model in options.models for name in options.workloads]
     for count in range(options.runs):
         for model, name in kinds:
-            if len(results.of(model, name, options.minutes)) <= count:
+            if len(results.of(options, model, name)) <= count:
                 next_run(options, results, model, name)
-    sys.exit(0 if all([report(model, name, results.of(model, name, options.minutes)) for model, name in kinds]) else 1)
+    sys.exit(0 if all([report(model, name, results.of(options, model, name)) for model, name in kinds]) else 1)
 
 
 if __name__ == "__main__":

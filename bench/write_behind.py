@@ -43,11 +43,15 @@ def stored(server):
 
 
 def ask_both(options, prompt, server):
-    """(tokens a second of the answer, seconds of prompt and answer)"""
+    """(tokens a second of the answer, seconds of prompt and answer); whatever is written then has been"""
     begin = time.perf_counter()
     ask(server, prompt)
     rate = decode_rate(server, options.decode)
-    return rate, time.perf_counter() - begin
+    seconds = time.perf_counter() - begin
+    before = None
+    while before != (before := stored(server)):
+        time.sleep(0.2)
+    return rate, seconds
 
 
 def some_rounds(options, model, tokens, rng):

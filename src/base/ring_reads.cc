@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
+
 namespace cachalot {
 namespace {
 
@@ -124,6 +126,7 @@ std::unique_ptr<Ring> RingPool::Take() {
   if (made.ok()) return std::move(*made);
   const MutexLock lock(mutex_);
   most_rings_ = --rings_;  // asked for at each read, it would be refused at each
+  if (most_rings_ == 0) LogWarning("reads go by pread from now on, io_uring: " + made.status().message());
   return nullptr;
 }
 

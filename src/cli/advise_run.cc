@@ -63,6 +63,7 @@ plan::Outcome OutcomeOf(const sim::TraceServingReport& report, bool alone) {
 
 sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun::Options& options) {
   sim::TraceServingOptions serving;
+  serving.tenants = false;  // users of a trace need not be those of keys
   engine::EngineOptions& engine = serving.engine = options.engine;
   engine.max_sequences = setting.max_sequences;
   engine.step_rows = setting.step_rows;

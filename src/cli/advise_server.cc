@@ -146,6 +146,7 @@ Result<sim::Agreement> ServerReading::Compare(const sim::Trace& record, const pl
                                               const AdviseRun::Options& options) const {
   sim::TraceServingOptions serving = ServingOf(present, options);
   serving.rate = 1;
+  serving.tenants = true;
   serving.sample_every = kQueueSampled;
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceServingReport report, sim::ServeTrace(record, serving));
   return sim::CompareWithServer(scrape_, report);

@@ -91,8 +91,9 @@ Status CalibrateCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const auto model, LoadModel(model_options, engine_options));
   cost::CalibrationProfile profile{.key = CalibrationKeyOf(*model)};
   const std::string processor = ProcessorName();
-  profile.source = fmt::format("cachalot calibrate {} on {}, {} thread(s)", model->name,
-                               processor.empty() ? "a processor without a name" : processor, profile.key.threads);
+  profile.source = cost::SourceLine(fmt::format("cachalot calibrate on {}, {} thread(s), of {}",
+                                                processor.empty() ? "a processor without a name" : processor,
+                                                profile.key.threads, model->name));
   if (path.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(path, CalibrationPath(profile.key));
   }

@@ -1,6 +1,5 @@
 #include "cost/calibration_profile.h"
 
-#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -8,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cost/step_cost.h"
 #include "cost/tier_rates.h"
 
@@ -26,8 +26,7 @@ Result<std::string> ReadText(const Json& json, std::string_view name) {
 Result<std::string> ReadSource(const Json& json) {
   if (json.Find("source") == nullptr) return std::string();
   CACHALOT_ASSIGN_OR_RETURN(std::string source, ReadText(json, "source"));
-  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-  if (source.size() > kMaxSourceBytes || std::ranges::any_of(source, is_control)) {
+  if (SourceLine(source) != source) {
     return Invalid(fmt::format("source: expected one line of up to {} bytes", kMaxSourceBytes));
   }
   return source;
@@ -47,6 +46,19 @@ Result<CalibrationKey> ReadKey(const Json& json) {
 }
 
 }  // namespace
+
+std::string SourceLine(std::string_view told) {
+  std::string line;
+  for (size_t at = 0; at < told.size();) {
+    const Utf8Char next = DecodeUtf8(told, at);
+    at += next.bytes;
+    const bool is_control = next.code_point < 0x20 || (next.code_point >= 0x7f && next.code_point < 0xa0);
+    const size_t whole = line.size();
+    AppendUtf8(&line, is_control ? U' ' : next.code_point);
+    if (line.size() > kMaxSourceBytes) return line.substr(0, whole);
+  }
+  return line;
+}
 
 std::string ProfileFileName(const CalibrationKey& key) {
   Sha256 hash;

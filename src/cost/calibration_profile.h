@@ -41,6 +41,8 @@ struct CalibrationProfile {
 inline constexpr uint64_t kMaxProfileBytes = 64 << 10;
 inline constexpr size_t kMaxSourceBytes = 200;
 
+// Of what is told of where and how: valid UTF-8 without controls, cut to kMaxSourceBytes.
+std::string SourceLine(std::string_view told);
 std::string ProfileFileName(const CalibrationKey& key);
 std::string ProfileText(const CalibrationProfile& profile);
 // kInvalid, naming the member, for whatever is no profile of this version.

@@ -62,6 +62,19 @@ TEST(CalibrationProfile, WhatIsWrongIsNamed) {
   EXPECT_EQ(ErrorOf(with("/seconds/row", -1e-3)), "seconds: row: expected a number of seconds, 0 to 1000000");
 }
 
+TEST(CalibrationProfile, WhateverIsToldOfItsSourceIsReadAgain) {
+  CalibrationProfile profile = kProfile;
+  for (const std::string& told : {std::string(250, 'x'), std::string(199, 'x') + "\u00e9",
+                                  std::string("a\tb\xff\xc2\x9b"), std::string("\0", 1)}) {
+    profile.source = SourceLine(told);
+    const Result<CalibrationProfile> read = ParseProfile(ProfileText(profile));
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->source, profile.source);
+  }
+  EXPECT_EQ(SourceLine("a\tb\xc2\x9b"), "a b ");
+  EXPECT_EQ(SourceLine(std::string(199, 'x') + "\u00e9").size(), 199u);
+}
+
 TEST(CalibrationProfile, ATornFileIsRefusedWhereverItEnds) {
   const std::string text = ProfileText(kProfile);
   for (size_t bytes = 0; bytes + 2 < text.size(); ++bytes) ErrorOf(text.substr(0, bytes));

@@ -16,8 +16,7 @@ namespace cachalot::engine {
 
 inline constexpr std::string_view kLogMagic = "CACHINP3";
 inline constexpr size_t kFrameHead = 8;  // length and checksum of the payload
-// Of a payload. The largest steps are those in which a server has all request bodies at once, or finds the sessions of
-// an earlier process: half of it each, unless settings are raised.
+// Of a payload: more than the request bodies, or the sessions of an earlier process, that usually come at once.
 inline constexpr uint64_t kMostFrameBytes = uint64_t{1} << 30;
 
 enum class Frame : uint8_t { kFacts = 0, kStep = 1, kEnd = 2 };

@@ -86,6 +86,7 @@ void Engine::State::BeginRestore(const SessionCommand& command, SessionMove* mov
   if (archive == nullptr) return move->Fail(Invalid("no folder for saved sessions was given: --session-files"));
   if (const Status named = CheckName(command.name); !named.ok()) return move->Fail(named);
   if (sessions.Find(command.name) != nullptr) return move->Fail(Invalid("a session of this name exists already"));
+  if (InUse(command.name)) return move->Fail(Invalid("a request of the session waits or runs"));
   if (const Status begun = archive->BeginRestore(command.other); !begun.ok()) return move->Fail(begun);
   file = SessionFile{.command = move->answer.id, .salt = command.scope.salt};
   move->file = true;
@@ -104,6 +105,7 @@ void Engine::State::PollFile() {
   SessionMove& move =
       *std::ranges::find_if(moves, [&](const SessionMove& m) { return m.file && m.answer.id == file->command; });
   Status status = ended->status;
+  if (status.ok()) status = move.answer.status;  // its session may have been deleted meanwhile
   if (status.ok()) {
     move.answer.moved_bytes = std::max(move.answer.moved_bytes, ended->file_bytes);
     status = file->save ? SaveOn() : RestoreOn(*ended, &move);
@@ -170,7 +172,9 @@ Status Engine::State::RestoreOn(const tier::SessionArchive::Ended& ended, Sessio
 }
 
 Status Engine::State::PutRestored(const tier::ArchiveHeader& header, SessionMove* move) {
-  if (sessions.Find(move->name) != nullptr) return Invalid("a session of this name came meanwhile");
+  if (sessions.Find(move->name) != nullptr || InUse(move->name)) {
+    return Invalid("a session of this name came meanwhile");
+  }
   Session session{.record = header.session, .handed_down = false};
   session.record.key = KeyOf(move->name);
   session.record.scope.salt = file->salt;

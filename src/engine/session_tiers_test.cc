@@ -275,6 +275,43 @@ TEST_P(SessionTiers, ASessionThatCameWhileItsNameWasBeingRestoredStays) {
   EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
 }
 
+TEST_P(SessionTiers, ASessionWhoseFirstRequestStillRunsIsNotRestored) {
+  TieredRig tiered(With());
+  Ask(tiered, Of(1, "a", Tokens(300, 1), 6));
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).status.ok());
+  const GenerateRequest running = Of(2, "b", Tokens(20, 2), 200);
+  tiered.rig().Arrive(running);
+  const SessionAnswer refused = Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
+  EXPECT_EQ(refused.status.code(), Code::kInvalid);
+  EXPECT_FALSE(tiered.rig().finishes.contains({running.id, 0u}));
+  tiered.rig().RunToEnd();
+  EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kShow, .name = {"", "b"}}).sessions.front().tokens, 220u);
+}
+
+TEST_P(SessionTiers, ASessionThatIsDeletedWhileItIsBeingRestoredLeavesNothing) {
+  uint64_t deleted_meanwhile = 0;
+  for (int steps = 0; steps < 12; ++steps) {
+    TieredRig tiered(With());
+    GenerateRequest request = Of(1, "a", Tokens(300, 1), 6);
+    Ask(tiered, request);
+    ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).status.ok());
+    ASSERT_TRUE(Do(tiered, SessionVerb::kDelete).status.ok());
+    const SessionCommandId id(1000);
+    tiered.rig().Command({.id = id, .verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
+    for (int i = 0; i < steps; ++i) tiered.rig().Step();
+    const bool restored = tiered.rig().session_answers.contains(id);
+    const SessionAnswer deleted = Do(tiered, {.verb = SessionVerb::kDelete, .name = {"", "b"}});
+    if (restored || !deleted.status.ok()) continue;
+    for (int i = 0; i < 1000 && !tiered.rig().session_answers.contains(id); ++i) tiered.rig().Step();
+    EXPECT_FALSE(tiered.rig().session_answers.at(id).status.ok());
+    ++deleted_meanwhile;
+    request.id = RequestId(2);
+    Ask(tiered, request);
+    EXPECT_EQ(tiered.rig().finishes.at({request.id, 0u}).cached_tokens, 0u);
+  }
+  EXPECT_GT(deleted_meanwhile, 0u);
+}
+
 TEST_P(SessionTiers, AFileOfWhichAnyBitChangedIsNotRestored) {
   TieredRig tiered(With());
   Ask(tiered, Of(1, "a", Tokens(300, 1), 6));

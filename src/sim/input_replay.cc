@@ -25,13 +25,25 @@ namespace {
 // What was sampled for each choice that has not ended, by request and choice.
 class Answers {
  public:
-  void Add(const std::vector<engine::LoggedToken>& tokens) {
+  void Expect(const engine::GenerateRequest& request) { open_[request.id.value] = {request.n, request.max_tokens}; }
+  // Whether each is of an open request, and no more than that asked for.
+  bool Add(const std::vector<engine::LoggedToken>& tokens) {
     for (const engine::LoggedToken& token : tokens) {
-      by_choice_[{token.request.value, token.choice}].push_back({token.token, token.stops});
+      const auto open = open_.find(token.request.value);
+      if (open == open_.end() || token.choice >= open->second.choices) return false;
+      std::vector<Token>& known = by_choice_[{token.request.value, token.choice}];
+      if (known.size() >= open->second.tokens) return false;
+      known.push_back({token.token, token.stops});
       ++tokens_;
     }
+    return true;
   }
-  void Forget(uint64_t request, uint32_t choice) { by_choice_.erase({request, choice}); }
+  void Forget(uint64_t request, uint32_t choice) {
+    by_choice_.erase({request, choice});
+    const auto open = open_.find(request);
+    if (open != open_.end() && ++open->second.ended >= open->second.choices) open_.erase(open);
+  }
+  void Forget(uint64_t request) { open_.erase(request); }  // it was refused
 
   struct Token {
     TokenId token = 0;
@@ -48,6 +60,13 @@ class Answers {
   uint64_t unknown() const { return unknown_; }
 
  private:
+  struct Open {
+    uint32_t choices = 0;
+    uint32_t tokens = 0;  // of each, at most
+    uint32_t ended = 0;   // choices
+  };
+
+  std::map<uint64_t, Open> open_;
   std::map<std::pair<uint64_t, uint32_t>, std::vector<Token>> by_choice_;
   uint64_t tokens_ = 0;
   uint64_t unknown_ = 0;
@@ -182,7 +201,12 @@ class Steps {
     const Result<bool> more = log_.Next(&step.emplace());
     damage_ = more.status();
     if (!more.ok() || !*more) return std::nullopt;
-    answers_.Add(step->tokens);
+    for (const engine::GenerateRequest& request : step->input.arrivals) answers_.Expect(request);
+    if (!answers_.Add(std::exchange(step->tokens, {}))) {
+      damage_ =
+          Corrupt(fmt::format("offset {}: the step before has a token that no open request asked for", log_.offset()));
+      return std::nullopt;
+    }
     return step;
   }
   // Why there are no more; OK: the log is whole.
@@ -235,6 +259,7 @@ class Replay {
     while (std::optional<engine::LoggedStep> step = steps_.Next()) {
       const engine::StepOutput out = Step(engine, std::move(*step));
       for (const engine::FinishEvent& end : out.finishes) answers_.Forget(end.id.value, end.choice);
+      for (const engine::Rejection& refused : out.rejections) answers_.Forget(refused.id.value);
       report.last = out.stats;
       ++report.steps;
     }

@@ -27,6 +27,8 @@ double WasteOf(const KvLedger& ledger) {
   return taken == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(taken);
 }
 
+constexpr size_t kMostTenants = 4096;
+
 // Who asks, by what the trace calls them.
 using Tenants = std::unordered_map<uint64_t, TenantId>;
 
@@ -231,6 +233,10 @@ Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOpti
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
   Tenants tenants = TenantsOf(trace);
+  if (options.tenants && tenants.size() > kMostTenants) {
+    return Invalid(fmt::format("the trace tells {} tenants apart: expected at most {}, or that they count as one",
+                               tenants.size(), kMostTenants));
+  }
   engine::EngineOptions engine = options.engine;
   if (options.tenants) engine.tenants.assign(tenants.size(), engine.terms);
   CACHALOT_ASSIGN_OR_RETURN(std::unique_ptr<SimServer> server,

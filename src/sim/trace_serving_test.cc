@@ -149,6 +149,19 @@ TEST(TraceServing, TenantsThatTheTraceTellsApartTakeTurns) {
   EXPECT_LT(first_token_of_the_last(true) * 5, first_token_of_the_last(false));
 }
 
+TEST(TraceServing, TooManyTenantsAreRefusedUnlessTheyCountAsOne) {
+  Trace trace{.block_tokens = 64};
+  for (uint64_t i = 0; i < 5000; ++i) {
+    trace.requests.push_back(
+        {.arrival = milliseconds(i), .input_tokens = 1, .output_tokens = 1, .blocks = {i}, .tenant = i});
+  }
+  TraceServingOptions options = Small();
+  options.engine.max_queue = 10'000;
+  EXPECT_THAT(ServeTrace(trace, options).status().message(), HasSubstr("tells 5000 tenants apart"));
+  options.tenants = false;
+  EXPECT_EQ(Serve(trace, options).served, 5000u);
+}
+
 TEST(TraceServing, TermsHoldForEachTenant) {
   TraceServingOptions options = Small();
   options.engine.max_sequences = 32;

@@ -128,7 +128,10 @@ Result<std::vector<ReadOutcome>> DiskTier::Read(const KvRun& run, std::span<std:
     token += tokens;
     into = into.subspan(bytes);
   }
-  ReadParts(parts);
+  constexpr size_t kAtOnce = 16;  // parts, so that few files are held open
+  for (size_t i = 0; i < parts.size(); i += kAtOnce) {
+    ReadParts(std::span(parts).subspan(i, std::min(kAtOnce, parts.size() - i)));
+  }
   const MutexLock lock(reading_);
   for (const ReadOutcome outcome : outcomes) ++reads_.blocks[static_cast<size_t>(outcome)];
   for (const PartRead& read : parts) reads_.bytes += read.into.size();
