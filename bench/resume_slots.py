@@ -31,6 +31,12 @@ MIB = 1 << 20
 SLOT = "resumed.bin"
 
 
+def read_mib():
+    """What all disks have given so far, so that a resume from some cache is told from one from the disk."""
+    disks = [line.split() for line in Path("/proc/diskstats").read_text().splitlines()]
+    return sum(int(disk[5]) for disk in disks if Path("/sys/block", disk[2]).exists()) * 512 / MIB
+
+
 class LlamaServer:
     """With one slot that has room for the whole prompt."""
 
@@ -44,7 +50,7 @@ class LlamaServer:
         command = [self.options.llama_bin / "llama-server", "-m", self.model, "--port", port, "-np", 1, "-fa", "on",
                    "-c", self.context, "-t", self.options.threads, "--slot-save-path", self.folder]
         environment = dict(os.environ, LD_LIBRARY_PATH=str(self.options.llama_bin))
-        with running(command, self.url, environment, "resume-slots-llama.log"):
+        with running(command, self.url, environment, f"{self.folder}/llama.log"):
             yield
 
     def post(self, path, body):
@@ -62,51 +68,55 @@ class LlamaServer:
 
 
 def slots_of_llama(llama, prompt, times):
-    """(seconds computed, bytes saved, seconds of each resume, its tokens computed), or why it could not."""
+    """(seconds computed, bytes saved, seconds of each resume, its tokens computed, MiB read in each), or why not."""
     try:
         with llama.running():
             computed, _ = llama.ask(prompt)
             saved = llama.post("/slots/0?action=save", {"filename": SLOT})[1]["n_written"]
-        seconds, left = [], 0
+        seconds, left, read = [], 0, []
         for _ in range(times):
             with llama.running():
                 llama.ask("Once upon a time")
                 drop_page_cache()
+                before = read_mib()
                 restored, _ = llama.post("/slots/0?action=restore", {"filename": SLOT})
                 answered, answer = llama.ask(prompt)
                 left = answer["timings"]["prompt_n"]
                 seconds.append(restored + answered)
-        return computed, saved, seconds, left
+                read.append(read_mib() - before)
+        return computed, saved, seconds, left, read
     except urllib.error.HTTPError as error:
         return f"{error} {error.read().decode()[:200]}"
 
 
 def resume_of_cachalot(options, model, prompt, times):
-    """(seconds computed, bytes loaded, seconds of each resume, its tokens computed)"""
+    """(seconds computed, bytes loaded, seconds of each resume, its tokens computed, MiB read in each)"""
     with tempfile.TemporaryDirectory(dir=options.folder) as parent:
         folder = Path(parent) / "kv"
         with serve(options, model, on_disk(folder)) as server:
             computed, wanted, tokens, _ = ask(server, prompt)
-        seconds = []
+        seconds, read = [], []
         for _ in range(times):
             with serve(options, model, on_disk(folder)) as server:
                 ask(server, "Once upon a time")
                 drop_page_cache()
+                before = read_mib()
                 taken, answer, _, cached = ask(server, prompt)
                 if answer != wanted:
                     sys.exit(f"{model}: another answer from disk: {answer}, computed {wanted}")
                 seconds.append(taken)
+                read.append(read_mib() - before)
                 loaded = server.get("/v1/kv")["disk"]["loaded_bytes"]
-        return computed, loaded, seconds, tokens - cached
+        return computed, loaded, seconds, tokens - cached, read
 
 
 def row(name, figures):
     if isinstance(figures, str):
-        return f"| {name} | fails: {figures} | | | | |"
-    computed, size, seconds, left = figures
+        return f"| {name} | fails: {figures} | | | | | |"
+    computed, size, seconds, left, read = figures
     median = statistics.median(seconds)
     return (f"| {name} | {computed:.2f} | {size / MIB:.1f} | {median:.3f} ({min(seconds):.3f} to {max(seconds):.3f}) "
-            f"| {left} | {computed / median:.0f} |")
+            f"| {min(read):.0f} to {max(read):.0f} | {left} | {computed / median:.0f} |")
 
 
 def measure(options, model, tokens):
@@ -116,8 +126,8 @@ def measure(options, model, tokens):
         llama = LlamaServer(options, path_of(model, options.cachalot), tokens + 1024, folder)
         theirs = slots_of_llama(llama, prompt, options.times)
     print(f"\n### {model}, about {tokens} tokens, {options.threads} thread(s)\n")
-    print("| server | computed s | MiB on disk | resumed s, median (least to most) | computed then | times sooner |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| server | computed s | MiB of KV | resumed s, median (least to most) | MiB read | computed then | sooner |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     print(row("Cachalot", ours))
     print(row("llama-server", theirs), flush=True)
 
