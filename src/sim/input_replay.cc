@@ -198,6 +198,7 @@ class Steps {
       ahead_.pop_front();
       return step;
     }
+    if (!damage_.ok()) return std::nullopt;
     const Result<bool> more = log_.Next(&step.emplace());
     damage_ = more.status();
     if (!more.ok() || !*more) return std::nullopt;

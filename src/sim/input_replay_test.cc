@@ -403,6 +403,26 @@ TEST(InputReplayAsItComes, ALogWithoutEndIsNotHeld) {
   EXPECT_LT(reader.offset(), 2u << 20);
 }
 
+TEST(InputReplayErrors, NothingIsReplayedAfterATokenThatNoOpenRequestAskedFor) {
+  std::string inputs;
+  engine::InputLog log([&](const std::string& more) { inputs += more; });
+  log.Begin(Traffic({"Full"}, 1).facts());
+  for (int i = 1; i <= 3; ++i) {
+    engine::StepOutput output;
+    if (i == 2) output.tokens.push_back({.id = RequestId(999)});
+    log.BeginStep({.now = Nanos(i)});
+    log.EndStep(output);
+  }
+  log.End();
+  for (const auto& other : {std::optional<OtherPolicy>(), std::optional<OtherPolicy>({.eviction = "lru"})}) {
+    std::string text;
+    const auto report = ReplayText(inputs, other, &text);
+    ASSERT_TRUE(report.ok()) << report.status().message();
+    EXPECT_EQ(report->damage.code(), Code::kCorrupt);
+    EXPECT_EQ(report->steps, 1u);
+  }
+}
+
 TEST(InputReplayErrors, AnUnknownPolicyIsNamed) {
   Traffic traffic({"Full"}, 1);
   traffic.Run(3);
