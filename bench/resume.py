@@ -5,11 +5,11 @@
     bench/resume.py --restarts 5 --flags "--disk-compression zstd" smollm2:6000
 
 For each model one server computes a prompt, answers it again from the pool, and ends; then fresh ones answer it from the
-folder that it left, with the page cache dropped (root only), and dd reads the folder's files as they do, directly and by
-1 MiB. Bytes are those that the server says it loaded; what its process really read is beside them. A decode step is that
-of the resident request: aimed at is 1.25 x bytes / dd's rate + one decode step. Another server, whose pool is behind a
+folder that it left, with the page cache dropped (root only), and fio reads the folder's files as they do, directly, by
+1 MiB, four at once. Bytes are those that the server says it loaded; what its process really read is beside them. A decode
+step is that of the resident request: aimed at is 1.25 x bytes / fio's rate + one decode step. Another server, whose pool is behind a
 simulated link, is told to suspend the prompt's session into host memory; aimed at is 2 x bytes / the rate of a plain
-copy + one decode step. Needs nothing but Python and dd.
+copy + one decode step. Needs nothing but Python and fio.
 """
 
 import argparse
@@ -60,15 +60,13 @@ def drop_page_cache():
     Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
-def dd_rate(folder):
+def fio_rate(folder):
     """Bytes a second, of all segments."""
-    size = seconds = 0
-    for path in sorted(folder.glob("*.seg")):
-        begin = time.perf_counter()
-        subprocess.run(["dd", f"if={path}", "of=/dev/null", "bs=1M", "iflag=direct"], check=True, capture_output=True)
-        seconds += time.perf_counter() - begin
-        size += path.stat().st_size
-    return size / seconds
+    files = ":".join(str(path) for path in sorted(folder.glob("*.seg")))
+    command = ["fio", "--name=segments", f"--filename={files}", "--readonly", "--rw=read", "--direct=1", "--bs=1m",
+               "--ioengine=io_uring", "--iodepth=4", "--output-format=json"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["jobs"][0]["read"]["bw_bytes"]
 
 
 def copy_rate():
@@ -87,22 +85,22 @@ def on_disk(folder):
 
 
 def resume_from_disk(options, model, folder, prompt):
-    """(seconds, answer, tokens cached, bytes loaded, bytes that the process read, dd's rate) after a restart"""
+    """(seconds, answer, tokens cached, bytes loaded, bytes that the process read, fio's rate) after a restart"""
     with serve(options, model, on_disk(folder)) as server:
         ask(server, "Once upon a time")
         drop_page_cache()
-        rates = [dd_rate(folder)]
+        rates = [fio_rate(folder)]
         drop_page_cache()
         before = server.proc("io", "read_bytes")
         seconds, answer, _, cached = ask(server, prompt)
         really_read = server.proc("io", "read_bytes") - before
         ask(server, "figures are those of the last step")
-        rates.append(dd_rate(folder))
+        rates.append(fio_rate(folder))
         return seconds, answer, cached, server.get("/v1/kv")["disk"]["loaded_bytes"], really_read, statistics.mean(rates)
 
 
 def measure_disk(options, model, folder, prompt, wanted, resident, computed):
-    print("| from disk s | dd MB/s | bytes at that rate s | aim s | over aim | process read MiB | times sooner |")
+    print("| from disk s | fio MB/s | bytes at that rate s | aim s | over aim | process read MiB | times sooner |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for _ in range(options.restarts):
         seconds, answer, _, loaded, really_read, rate = resume_from_disk(options, model, folder, prompt)

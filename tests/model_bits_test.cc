@@ -1,95 +1,12 @@
 // A real model gives the same tokens and logprobs, to the bit, whatever the engine does with it.
+#include "model_bits.h"
+
 #include <algorithm>
-#include <map>
-#include <memory>
 
-#include <gtest/gtest.h>
-
-#include "base/random.h"
-#include "cli/loaded_model.h"
 #include "kernels/kernel_table.h"
 
 namespace cachalot {
 namespace {
-
-using Tokens = std::vector<TokenId>;
-using Scored = std::vector<SampledToken>;
-
-struct ModelCase {
-  const char* model;
-  uint32_t prompt_tokens;  // past the window, where layers slide
-  uint32_t short_prompt;   // for the scalar kernels
-  bool slides;             // most KV is of windows, which are promised whole: growth alone preempts nobody
-};
-
-engine::GenerateRequest Request(uint64_t id, Tokens prompt, uint32_t max_tokens) {
-  engine::GenerateRequest request;
-  request.id = RequestId(id);
-  request.prompt = std::move(prompt);
-  request.max_tokens = max_tokens;
-  request.sampling.temperature = 0.7f;
-  request.sampling.top_p = 0.9f;
-  request.sampling.seed = 42;
-  request.sampling.logprobs = 5;
-  return request;
-}
-
-class ModelBits : public testing::TestWithParam<ModelCase> {
- protected:
-  static constexpr uint32_t kOutput = 8;
-
-  // Without a prefix cache, so that all is computed each time.
-  static std::unique_ptr<cli::LoadedModel> Load(cli::ModelOptions options = {},
-                                                engine::EngineOptions engine = {.prefix_cache = false}) {
-    options.model = GetParam().model;
-    options.context = 2048;
-    auto model = cli::LoadModel(options, engine);
-    EXPECT_TRUE(model.ok()) << model.status().message();
-    return std::move(model).value();
-  }
-
-  static Tokens Prompt(uint32_t count, uint64_t seed = 1) {
-    SplitMix64 random(seed);
-    Tokens prompt(count);
-    for (TokenId& t : prompt) t = static_cast<TokenId>(random.Below(40000));
-    return prompt;
-  }
-
-  // Runs all requests together; what choice `choice` of request 1 got, and how many of its tokens were cached.
-  static Scored Run(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests, uint32_t choice = 0,
-                    uint32_t* cached = nullptr) {
-    Scored got;
-    engine::StepInput input;
-    input.arrivals = std::move(requests);
-    do {
-      const engine::StepOutput out = model.engine->Step(std::exchange(input, {}));
-      EXPECT_TRUE(out.rejections.empty()) << out.rejections.front().message;
-      for (const engine::TokenEvent& e : out.tokens) {
-        if (e.id == RequestId(1) && e.choice == choice) got.push_back(e.token);
-      }
-      for (const engine::FinishEvent& e : out.finishes) {
-        if (e.id == RequestId(1) && cached != nullptr) *cached = e.cached_tokens;
-      }
-    } while (!model.engine->idle());
-    return got;
-  }
-
-  // The same for choice 0 of every request.
-  static std::map<uint64_t, Scored> RunAll(cli::LoadedModel& model, std::vector<engine::GenerateRequest> requests) {
-    std::map<uint64_t, Scored> got;
-    engine::StepInput input;
-    input.arrivals = std::move(requests);
-    do {
-      const engine::StepOutput out = model.engine->Step(std::exchange(input, {}));
-      for (const engine::TokenEvent& e : out.tokens) got[e.id.value].push_back(e.token);
-    } while (!model.engine->idle());
-    return got;
-  }
-
-  static Scored RunAlone(cli::LoadedModel& model, uint32_t prompt_tokens) {
-    return Run(model, {Request(1, Prompt(prompt_tokens), kOutput)});
-  }
-};
 
 TEST_P(ModelBits, AreTheSameInBatchesOfTwoSevenAndThirtyTwo) {
   const auto model = Load();
@@ -223,14 +140,7 @@ TEST_P(ModelBits, AreTheSameWhenManyShareGiveWayAndComeBack) {
   EXPECT_GT(stats.hits_verified, 0u);
 }
 
-std::string NameOf(const testing::TestParamInfo<ModelCase>& info) {
-  std::string name = info.param.model;
-  std::erase(name, '-');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(SmolLm2, ModelBits, testing::Values(ModelCase{"smollm2", 150, 40, false}), NameOf);
-INSTANTIATE_TEST_SUITE_P(Gemma, ModelBits, testing::Values(ModelCase{"gemma3-270m", 600, 40, true}), NameOf);
+CACHALOT_FOR_BOTH_MODELS(ModelBits);
 
 }  // namespace
 }  // namespace cachalot

@@ -13,6 +13,7 @@
 #include "cli/calibration.h"
 #include "cli/compatibility.h"
 #include "cli/disk_files.h"
+#include "cli/disk_packing.h"
 #include "cli/disk_shares.h"
 #include "cli/model_identity.h"
 #include "cli/terminal.h"
@@ -132,13 +133,6 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
   return OkStatus();
 }
 
-// 0: KV is kept as it is.
-Result<uint32_t> PackedElementBytes(const TierOptions& options, KvType type) {
-  if (options.disk_compression == "none") return 0u;
-  if (options.disk_compression == "zstd") return KvTypeBytes(type);
-  return Invalid(fmt::format("--disk-compression: expected none or zstd, got \"{}\"", options.disk_compression));
-}
-
 Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRateTable& measured, LoadedModel* model) {
   if (options.disk_path.empty()) return OkStatus();
   const KvLayout& layout = model->weights->layout();
@@ -151,7 +145,8 @@ Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRat
   disk.folder = options.disk_path;
   disk.limit_bytes = limit_bytes;
   disk.min_free_bytes = options.disk_min_free.bytes;
-  CACHALOT_ASSIGN_OR_RETURN(disk.packed_element_bytes, PackedElementBytes(options, layout.shape.type));
+  CACHALOT_ASSIGN_OR_RETURN(disk.packed_element_bytes,
+                            PackedElementBytes(options, layout.shape.type, measured, model->clock));
   Result<std::unique_ptr<tier::DiskStore>> store =
       tier::DiskStore::Open(*model->files, model->clock, std::move(disk), block_bytes, measured);
   if (!store.ok()) return store.status().Annotate("--disk-path");

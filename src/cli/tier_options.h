@@ -36,7 +36,8 @@ struct TierOptions {
     f("disk-size", disk_size, "Most that the files in --disk-path may occupy, e.g. 20GiB.");
     f("disk-min-free", disk_min_free, "Room on that disk that is left to others.");
     f("disk-compression", disk_compression,
-      "none, or zstd: KV takes about an eighth less room there, without loss; sooner back only from a slow disk.");
+      "none, zstd (KV takes about an eighth less room there, without loss), or auto: zstd where the disk was measured "
+      "to be so slow that KV is sooner back that way.");
     f("disk-io", disk_io,
       "How KV is read that lies in several places of a file: auto (by io_uring where it works, else by pread), pread, "
       "or io_uring (also for one place; refused where it does not work).");

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <zstd.h>
 
+#include "base/copy_bytes.h"
+
 namespace cachalot::codec {
 namespace {
 
@@ -109,7 +111,7 @@ size_t BytePlanes::Contexts::Pack(std::span<std::byte> to) {
   const size_t room = plane.size() - std::max<size_t>(plane.size() / kLeastSavingPart, 1);
   const size_t bytes = ZSTD_compressCCtx(compress.get(), to.data(), room, plane.data(), plane.size(), level);
   if (!ZSTD_isError(bytes)) return bytes;
-  std::ranges::copy(plane, to.begin());  // it did not fit
+  CopyBytes(plane, to);  // it did not fit
   return plane.size();
 }
 
@@ -165,7 +167,7 @@ Status BytePlanes::Encode(std::span<const std::byte> raw, uint32_t element_bytes
     PutLittle(stored, out.subspan(kHeaderBytes + plane * kSizeBytes, kSizeBytes));
     end += stored;
   }
-  std::ranges::copy(raw.last(rest_bytes), out.begin() + static_cast<std::ptrdiff_t>(end));
+  CopyBytes(raw.last(rest_bytes), out.subspan(end));
   frame.resize(end + rest_bytes);
   return OkStatus();
 }
@@ -185,7 +187,7 @@ Status BytePlanes::Decode(std::span<const std::byte> frame, std::span<std::byte>
     Scatter(packed ? contexts_->plane.data() : stored.data(), header.plane_bytes, header.element_bytes,
             into.data() + plane);
   }
-  std::ranges::copy(rest, into.end() - static_cast<std::ptrdiff_t>(header.rest_bytes));
+  CopyBytes(rest, into.last(header.rest_bytes));
   return OkStatus();
 }
 

@@ -123,6 +123,42 @@ TEST_P(Overlap, WhereTheyArriveLaterOnlyTheLastIsComputedAfterTheLoad) {
   EXPECT_EQ(times.ttft, kBetween + times.load + kLayer);
 }
 
+TEST_P(Overlap, WhatAStepWaitsForLayersIsNoTimeOfComputing) {
+  TieredRig::Options options = With();
+  options.link.bytes_per_second = kRate / 5;
+  TieredRig tiered(options);
+  Engine& engine = tiered.rig().engine();
+  HandDown(tiered, 1, Tokens(kPrompt, 1));
+  const EngineStats before = tiered.rig().Step().stats;
+
+  Nanos spent{0}, last{0}, last_stalled{0}, stalled{0};
+  const auto measured = [&](StepInput input) {
+    const std::optional<Nanos> due = engine.next_due();
+    if (engine.awaits_transfers() && due && *due > tiered.clock().Now()) {
+      spent += input.waited = *due - tiered.clock().Now();
+      tiered.rig().Advance(input.waited);
+    }
+    input.last_duration = last;
+    input.last_stalled = last_stalled;
+    const Nanos begun = tiered.clock().Now() + kBetween, before_it = engine.stalled();
+    const StepOutput out = tiered.rig().Step(std::move(input));
+    spent += last = tiered.clock().Now() - begun;
+    stalled += last_stalled = engine.stalled() - before_it;
+    return out.stats;
+  };
+  StepInput input;
+  input.arrivals.push_back(Of(11, "1", Tokens(kPrompt, 1), 3));
+  measured(std::move(input));
+  while (!engine.idle()) measured({});
+  const EngineStats after = measured({});
+
+  const auto layers = static_cast<int64_t>(GetParam().model.windows.size());
+  const Nanos compute = after.time.compute - before.time.compute;
+  EXPECT_GT(stalled, Nanos(0));
+  EXPECT_EQ(compute, static_cast<int64_t>(after.steps - before.steps) * layers * kLayer);
+  EXPECT_EQ(after.time.transfers - before.time.transfers, spent - compute);
+}
+
 TEST_P(Overlap, WhatComesWhileAStepRunsIsNotThoughtToHaveComeAtOnce) {
   for (const double rate : {kRate, kRate / 5}) {
     TieredRig::Options options = With();

@@ -118,9 +118,9 @@ StepOutput Engine::Step(StepInput input) {
   state_->TakeFoundSessions();
   state_->ObserveThrash();
   state_->EndRetention();
-  state_->CountTime(input.last_duration, input.waited);
+  state_->CountTime(input);
   state_->TellOutcomes(begun, input.last_duration);
-  state_->LearnStep(input.last_duration);
+  state_->LearnStep(input.last_duration - input.last_stalled);
   state_->settled = false;
   state_->admission_due |= std::exchange(state_->awaits_running, false);
   state_->TakeCancels(input.cancels, &input.arrivals, &out);
@@ -166,6 +166,8 @@ bool Engine::awaits_transfers() const {
   return std::ranges::all_of(state_->running, waits) &&
          (!state_->running.empty() || std::ranges::any_of(state_->up.prefetches, loads));
 }
+
+Nanos Engine::stalled() const { return state_->memory.waited(); }
 
 bool Engine::writes_pending() const {
   if (state_->session_store != nullptr && !state_->session_store->idle()) return true;

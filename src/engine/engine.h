@@ -122,6 +122,7 @@ struct ModelFacts {
 struct StepInput {
   Nanos now{0};
   Nanos last_duration{0};  // of the Step before this one, as it was measured; 0: not known
+  Nanos last_stalled{0};   // of that, until copies had ended; never more
   Nanos waited{0};         // between the two, for something to do
   std::vector<GenerateRequest> arrivals;
   std::vector<RequestId> cancels;
@@ -159,7 +160,8 @@ struct TierStats {
   uint64_t host_dropped_blocks = 0;  // that left the hot pool and did not go there, though there is host memory
 };
 
-// Where time went: steps that ran the model, other steps, waits for transfers while requests ran, and for requests.
+// Where time went: steps that ran the model and other steps, without what they waited for copies; waits for copies, and
+// for transfers while requests ran; waits for requests.
 struct TimeTotals {
   Nanos compute{0};
   Nanos other{0};
@@ -247,6 +249,8 @@ class Engine {
   void OnTransferEnd(std::function<void()> wake);
   // Nothing runs until a transfer ends: a Step is due when the store says so, or something arrives.
   bool awaits_transfers() const;
+  // So long have Steps waited for copies since the start.
+  Nanos stalled() const;
   // Something is still to be written to lower tiers, or on its way there.
   bool writes_pending() const;
   // When a Step should come at the latest, though nothing arrives: KV that was kept for a while has had its

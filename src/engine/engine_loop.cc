@@ -103,14 +103,16 @@ void EngineLoop::State::Main() {
   StepInput input;
   uint64_t steps = 0;
   uint64_t kept = 0;
-  Nanos last_duration{0};
+  Nanos last_duration{0}, last_stalled{0};
   while (TakeMessages(&input)) {
     input.now = clock.Now();
     input.unix_seconds = static_cast<uint64_t>(std::max<int64_t>(clock.UnixSeconds(), 0));
     input.last_duration = last_duration;
-    const Nanos begun = input.now;
+    input.last_stalled = last_stalled;
+    const Nanos begun = input.now, stalled = engine.stalled();
     StepOutput output = engine.Step(std::exchange(input, {}));
     output.duration = last_duration = clock.Now() - begun;
+    last_stalled = engine.stalled() - stalled;
     const bool ran = std::exchange(steps, output.stats.steps) != output.stats.steps;
     const uint64_t kept_now = output.stats.idle_slots + output.stats.pinned_slots;
     const bool let_go = std::exchange(kept, kept_now) != kept_now;

@@ -101,6 +101,28 @@ TEST_F(LoopTest, EveryStepIsToldWithItsDuration) {
   EXPECT_EQ(finished.get_future().get(), 4u);
 }
 
+// Forks copy the block that they share and write.
+TEST_F(LoopTest, WhatAStepWaitsForCopiesIsToldApart) {
+  const exec::LinkSpec slow{.latency = std::chrono::milliseconds(20)};
+  const auto memory = exec::MakeSimLinkMemory(memory_->slot_bytes(), 64, slow, clock_).value();
+  exec::FakeExecutor executor({}, *memory);
+  Engine engine({}, executor, *memory, sampler_);
+  std::promise<void> finished;
+  TimeTotals time;
+  EngineLoop loop(engine, clock_, [&, left = 2](StepOutput out) mutable {
+    time = out.stats.time;
+    left -= static_cast<int>(out.finishes.size());
+    if (!out.finishes.empty() && left == 0) finished.set_value();
+  });
+  GenerateRequest request = Request(1, 20);
+  request.n = 2;
+  loop.Submit(std::move(request));
+  finished.get_future().get();
+  loop.Stop();
+  EXPECT_GE(time.transfers, slow.latency);
+  EXPECT_GE(engine.stalled(), slow.latency);
+}
+
 TEST_F(LoopTest, NothingIsDeliveredAfterStop) {
   std::atomic<bool> stopped{false};
   std::atomic<uint32_t> late{0};

@@ -305,9 +305,9 @@ struct Engine::State {
   void AddHostStats(TierStats* stats) const;
 
   // step_time.cc
-  void CountTime(Nanos duration, Nanos waited);
+  void CountTime(const StepInput& input);
   // The step before this one took so long.
-  void LearnStep(Nanos duration);
+  void LearnStep(Nanos compute);
   cost::StepWork WorkOf(const exec::Batch& batch) const;
   // What it would take to have the request's KV again.
   double RecomputeSeconds(const Request& request) const;

@@ -148,7 +148,8 @@ void Fields(auto& a, Like<SyncEnd> auto& v) { a(v.sync, v.well); }
 void Fields(auto& a, Like<LoggedToken> auto& v) { a(v.request, v.choice, v.token, v.stops); }
 
 void Fields(auto& a, Like<StepInput> auto& v) {
-  a(v.now, v.last_duration, v.waited, v.arrivals, v.cancels, v.inquiries, v.session_commands, v.unix_seconds);
+  a(v.now, v.last_duration, v.last_stalled, v.waited, v.arrivals, v.cancels, v.inquiries, v.session_commands,
+    v.unix_seconds);
 }
 
 }  // namespace cachalot::engine

@@ -14,7 +14,7 @@
 
 namespace cachalot::engine {
 
-inline constexpr std::string_view kLogMagic = "CACHINP3";
+inline constexpr std::string_view kLogMagic = "CACHINP4";
 inline constexpr size_t kFrameHead = 8;  // length and checksum of the payload
 // Of a payload: more than the request bodies, or the sessions of an earlier process, that usually come at once.
 inline constexpr uint64_t kMostFrameBytes = uint64_t{1} << 30;

@@ -49,9 +49,10 @@ bool MayFollow(const LoggedStep& step, Nanos before) {
   const auto may_arrive = [](const GenerateRequest& request) { return MayBe(request); };
   const auto may_be = [&](const Inquiry& inquiry) { return std::ranges::all_of(inquiry.requests, may_arrive); };
   return input.now >= before && input.now < kLatest && input.last_duration >= Nanos(0) &&
-         input.last_duration < kLatest && input.waited >= Nanos(0) && input.waited < kLatest &&
-         (!step.store || MayBe(*step.store)) && (!step.archive || MayBe(*step.archive)) &&
-         std::ranges::all_of(input.arrivals, may_arrive) && std::ranges::all_of(input.inquiries, may_be);
+         input.last_duration < kLatest && input.last_stalled >= Nanos(0) && input.last_stalled <= input.last_duration &&
+         input.waited >= Nanos(0) && input.waited < kLatest && (!step.store || MayBe(*step.store)) &&
+         (!step.archive || MayBe(*step.archive)) && std::ranges::all_of(input.arrivals, may_arrive) &&
+         std::ranges::all_of(input.inquiries, may_be);
 }
 
 }  // namespace

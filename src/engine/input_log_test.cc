@@ -56,7 +56,8 @@ GenerateRequest FullRequest() {
 }
 
 StepInput FullInput(Nanos now) {
-  StepInput input{.now = now, .last_duration = Nanos(2), .waited = Nanos(3), .unix_seconds = 4};
+  StepInput input{
+      .now = now, .last_duration = Nanos(2), .last_stalled = Nanos(1), .waited = Nanos(3), .unix_seconds = 4};
   input.arrivals.push_back(FullRequest());
   input.cancels = {RequestId(5), RequestId(6)};
   input.inquiries.push_back({InquiryId(7), InquiryKind::kProbe, {FullRequest()}});

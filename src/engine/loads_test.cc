@@ -37,6 +37,33 @@ TEST_P(Loads, WhereverFrontAndLoadMeetTheAnswerIsThatOfTheRequestAlone) {
   EXPECT_GT(failed, 0u);
 }
 
+// Of a prompt whose parts are single blocks; from a front that computes all of it to one that computes the first block.
+TEST_P(Loads, TheyMeetAtEveryBlock) {
+  constexpr uint32_t kBlocks = 12;
+  std::set<uint32_t> cuts;
+  for (uint64_t seed = 1; seed <= 400 && cuts.size() < kBlocks; ++seed) {
+    TieredRig tiered({.engine = {.max_sequences = 4, .step_rows = 16, .prefill_chunk = 16},
+                      .model = GetParam().model,
+                      .device = GetParam().device,
+                      .link = {.bytes_per_second = 1e12, .latency = Nanos(1)},
+                      .faults = {.seed = seed},
+                      .curve = StepCurve{2e-5, 2e-6}});
+    const GenerateRequest request = Request(1, Tokens(kBlocks * 16 + 1, seed), 4);
+    Ask(tiered, request);
+    tiered.Restart();
+    tiered.rig().Arrive(request);
+    while (!tiered.rig().engine().idle()) {
+      tiered.rig().Advance(Nanos(1500 * (seed % 80)));
+      tiered.rig().Step();
+    }
+    EXPECT_EQ((tiered.rig().outputs[{request.id, 0u}]), Expected(tiered.rig().executor(), request, 0));
+    cuts.insert(tiered.rig().finishes.at({request.id, 0u}).cached_tokens / 16);
+  }
+  std::set<uint32_t> all;
+  for (uint32_t cut = 0; cut < kBlocks; ++cut) all.insert(cut);
+  EXPECT_EQ(cuts, all);
+}
+
 TEST_P(Loads, CopiesMayEndBetweenTwoQuestions) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     TieredRig tiered({.engine = {.max_sequences = 4, .step_rows = 16, .prefill_chunk = 16},

@@ -19,6 +19,7 @@ class LoggedMemory final : public exec::DeviceMemory {
   exec::CopyTicket CopyOut(SlotId from, std::span<std::byte> host) override { return memory_.CopyOut(from, host); }
   exec::CopyTicket CopyIn(std::span<const exec::SlotFill> fills) override { return memory_.CopyIn(fills); }
   std::optional<Nanos> NextDone() const override { return memory_.NextDone(); }
+  Nanos waited() const override { return memory_.waited(); }
   bool asynchronous() const override { return memory_.asynchronous(); }
 
   bool Done(exec::CopyTicket ticket) override {

@@ -1,4 +1,5 @@
-// The power fails at every operation of the disk in turn, while sessions are suspended, gone on with and deleted.
+// The power fails at every operation of the disk in turn, while sessions are suspended, gone on with and deleted, and
+// KV is cleared.
 #include <gtest/gtest.h>
 
 #include "engine/testing/tiered_rig.h"
@@ -15,7 +16,8 @@ class Life {
   bool Live() {
     return Turn("a", Tokens(100, 1)) && Suspend("a") && Turn("b", Tokens(70, 2)) && Suspend("b") && Delete("a") &&
            Turn("b", And(histories_["b"], 7)) && Suspend("b") && Turn("c", Tokens(40, 3)) && Delete("c") &&
-           Turn("a", Tokens(60, 4)) && Suspend("a") && Delete("b");
+           Turn("a", Tokens(60, 4)) && Suspend("a") && Delete("b") && Turn("d", Tokens(90, 5)) && Suspend("d") &&
+           Clear();
   }
 
   // After the crash.
@@ -32,7 +34,7 @@ class Life {
       EXPECT_FALSE(Do({.verb = SessionVerb::kShow, .name = {"", name}}).found) << name << " was deleted";
     }
     for (const std::vector<TokenId>& prompt : forgotten_) {
-      EXPECT_EQ(Ask(tiered_, Request(++last_, prompt, 4)), 0u) << "KV of a deleted session";
+      EXPECT_EQ(Ask(tiered_, Request(++last_, prompt, 4)), 0u) << "deleted or cleared KV";
     }
     for (const auto& [name, history] : histories_) Ask(tiered_, Request(++last_, And(history, 9), 4));
   }
@@ -74,6 +76,16 @@ class Life {
       suspended_.erase(name);
       forgotten_.push_back(histories_[name]);
       histories_.erase(name);
+    }
+    return acknowledged;
+  }
+  // All KV, and no session.
+  bool Clear() {
+    StepInput input;
+    input.inquiries.push_back({InquiryId(++last_), InquiryKind::kClear, {}});
+    const bool acknowledged = tiered_.rig().Step(std::move(input)).answers.front().cleared.ok();
+    if (acknowledged) {
+      for (const auto& [name, history] : histories_) forgotten_.push_back(history);
     }
     return acknowledged;
   }

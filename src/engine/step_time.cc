@@ -7,14 +7,15 @@
 namespace cachalot::engine {
 
 // Of the step before this one and of the wait after it. Requires that LearnStep was not called yet.
-void Engine::State::CountTime(Nanos duration, Nanos waited) {
-  (last_work ? totals.time.compute : totals.time.other) += duration;
-  (running.empty() && waiting.empty() ? totals.time.idle : totals.time.transfers) += waited;
+void Engine::State::CountTime(const StepInput& input) {
+  (last_work ? totals.time.compute : totals.time.other) += input.last_duration - input.last_stalled;
+  totals.time.transfers += input.last_stalled;
+  (running.empty() && waiting.empty() ? totals.time.idle : totals.time.transfers) += input.waited;
 }
 
-void Engine::State::LearnStep(Nanos duration) {
+void Engine::State::LearnStep(Nanos compute) {
   backlog_seconds.reset();
-  if (last_work && duration > Nanos(0)) step_cost.Observe(*last_work, ToSeconds(duration));
+  if (last_work && compute > Nanos(0)) step_cost.Observe(*last_work, ToSeconds(compute));
   last_work.reset();
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "engine/engine_state.h"
 #include "kv/identity.h"
 #include "kv/shadow_index.h"
@@ -226,7 +227,7 @@ bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, Wr
         CopySlotOut(SlotId(slot), to, &copies);
       } else {
         const auto cell = host->Find({run.blocks[block].key, group}, tier::HostUse::kCopy);
-        std::ranges::copy(cell->bytes(), to.begin());
+        CopyBytes(cell->bytes(), to);
       }
     }
   }

@@ -56,6 +56,8 @@ class DeviceMemory {
   virtual Status Wait(CopyTicket ticket) = 0;
   // When the next copy is thought to be done; nothing: none is under way.
   virtual std::optional<Nanos> NextDone() const = 0;
+  // That all calls of Wait took together.
+  virtual Nanos waited() const = 0;
   // Whether a copy may still be under way when the call that gives it has returned.
   virtual bool asynchronous() const = 0;
 

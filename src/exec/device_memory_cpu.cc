@@ -49,6 +49,7 @@ class CpuMemory final : public DeviceMemory {
     return OkStatus();
   }
   std::optional<Nanos> NextDone() const override { return std::nullopt; }
+  Nanos waited() const override { return Nanos(0); }
   bool asynchronous() const override { return false; }
 
  private:

@@ -84,7 +84,9 @@ class SimLinkMemory final : public DeviceMemory {
     CACHALOT_CHECK(ticket <= last_ticket_);
     for (const Copy& copy : in_flight_) {
       if (copy.ticket != ticket) continue;
+      const Nanos begun = clock_.Now();
       clock_.SleepUntil(copy.done_at);
+      waited_ += clock_.Now() - begun;
       break;
     }
     FinishDue();
@@ -94,6 +96,7 @@ class SimLinkMemory final : public DeviceMemory {
   std::optional<Nanos> NextDone() const override {
     return in_flight_.empty() ? std::nullopt : std::optional(in_flight_.front().done_at);
   }
+  Nanos waited() const override { return waited_; }
   bool asynchronous() const override { return true; }
 
  private:
@@ -144,6 +147,7 @@ class SimLinkMemory final : public DeviceMemory {
   Nanos link_free_at_[kDirections] = {};
   Nanos last_done_at_{0};
   CopyTicket last_ticket_{0};
+  Nanos waited_{0};
 };
 
 }  // namespace

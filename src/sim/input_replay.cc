@@ -131,6 +131,7 @@ class LoggedMemory final : public exec::DeviceMemory {
     return answer != engine::CopyAnswer::kDiffers;
   }
   std::optional<Nanos> NextDone() const override { return std::nullopt; }
+  Nanos waited() const override { return Nanos(0); }  // steps hear theirs with their input
   bool asynchronous() const override { return facts_.asynchronous_copies; }
 
  private:

@@ -174,6 +174,7 @@ class Traffic {
   StepInput AnyInput() {
     StepInput input;
     input.last_duration = Nanos(Below(200'000'000));
+    if (last_id_ % 2 == 1) input.last_stalled = input.last_duration / 3;
     input.waited = Nanos(Below(3) == 0 ? Below(1000) : 0);
     while (Below(5) < 2) input.arrivals.push_back(AnyRequest());
     if (last_id_ > 0 && Below(6) == 0) input.cancels.push_back(RequestId(1 + Below(last_id_)));

@@ -42,12 +42,14 @@ Result<std::unique_ptr<SimServer>> SimServer::Make(const engine::EngineOptions& 
 }
 
 engine::StepOutput SimServer::Step(engine::StepInput input) {
-  const Nanos begun = clock_.Now();
+  const Nanos begun = clock_.Now(), stalled = engine_->stalled();
   input.now = begun;
   input.last_duration = last_duration_;
+  input.last_stalled = last_stalled_;
   input.waited = std::exchange(waited_, Nanos(0));
   engine::StepOutput output = engine_->Step(std::move(input));
   last_duration_ = clock_.Now() - begun;
+  last_stalled_ = engine_->stalled() - stalled;
   return output;
 }
 

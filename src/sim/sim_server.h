@@ -81,6 +81,7 @@ class SimServer {
   ScriptedSampler answers_;
   std::optional<engine::Engine> engine_;
   Nanos last_duration_{0};
+  Nanos last_stalled_{0};
   Nanos waited_{0};             // since the last step
   Nanos idle_{0}, awaited_{0};  // of Advance, in all
 };

@@ -86,6 +86,7 @@ TEST_P(TraceServingTiers, TokensBytesAndTimeAddUp) {
   EXPECT_EQ(report.last.prompt_tokens_cached + report.last.prompt_tokens_computed,
             prompt + report.last.tokens_recomputed);
   EXPECT_EQ(report.time.total(), report.duration);
+  EXPECT_EQ(report.last.time.transfers, report.time.transfers) << "what the engine was told is what time passed for";
 
   // Requests and prefetches got what was loaded; loads that were given up for computing moved some more.
   const uint64_t loaded = tiers.loaded_tokens + tiers.host_loaded_tokens;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 #include "base/crc32c.h"
 
 namespace cachalot::tier {
@@ -90,7 +91,7 @@ ReadOutcome RecordReader::Take(const RecordBlock& block, std::span<const std::by
   if (block.stored_bytes < block.bytes) {
     return packer_.Unpack(stored, into).ok() ? ReadOutcome::kRead : ReadOutcome::kBitFlip;
   }
-  if (stored.data() != into.data()) std::ranges::copy(stored, into.begin());
+  if (stored.data() != into.data()) CopyBytes(stored, into);
   return ReadOutcome::kRead;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/copy_bytes.h"
 
 namespace cachalot::tier {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 // Direct files take aligned memory only.
 Status WritePages(File& file, uint64_t offset, std::span<const std::byte> pages, AlignedBytes& staging) {
   const std::span<std::byte> aligned = staging.Resize(pages.size());
-  std::ranges::copy(pages, aligned.begin());
+  CopyBytes(pages, aligned);
   return file.WriteAt(offset, aligned);
 }
 
@@ -57,10 +58,9 @@ Result<uint64_t> SegmentWriter::Append(const RecordHeader& record, std::span<con
   CACHALOT_DCHECK(Fits(record) && record.uuid == header_.uuid && payload.size() == PayloadBytes(record));
   const std::vector<std::byte> header = EncodeRecordHeader(record);
   const std::span<std::byte> bytes = staging_.Resize(RecordBytes(record));
-  const auto after_header = std::ranges::copy(header, bytes.begin()).out;
-  const auto payload_begin = bytes.begin() + static_cast<ptrdiff_t>(ToPages(header.size()));
-  std::fill(after_header, payload_begin, std::byte{0});
-  std::fill(std::ranges::copy(payload, payload_begin).out, bytes.end(), std::byte{0});
+  const size_t payload_begin = ToPages(header.size());
+  std::ranges::fill(CopyBytes(header, bytes.first(payload_begin)), std::byte{0});
+  std::ranges::fill(CopyBytes(payload, bytes.subspan(payload_begin)), std::byte{0});
   unsynced_ = true;
   CACHALOT_RETURN_IF_ERROR(file_->WriteAt(end_, bytes));
   const uint64_t offset = end_;

@@ -1,6 +1,7 @@
 // RunTieredSoak sends random work to an engine over a disk tier on which everything fails at some time: operations of
-// the file system, single bits, files cut short, the disk full, transfers late, out of order and failing, clocks that
-// jump, crashes. Whoever finishes must have got exactly the model's tokens.
+// the file system, single bits, files cut short, the disk full, transfers late, out of order and failing, copies over a
+// link that fail, clocks that jump, crashes. Whoever finishes must have got exactly the model's tokens, and what was
+// acknowledged of sessions holds after a crash.
 // Threads:   one.
 // Ownership: none.
 // Invariant: equal runs do the same.
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ struct TieredSoakRun {
   uint64_t host_bytes = 0;
   uint64_t staging_bytes = 1 << 20;
   bool session_store = false;
+  double verify_hits = 0;
   std::function<void(const EngineLogs& logs)> on_logs = {};  // of each process that ended; nothing: none are kept
 };
 
@@ -36,12 +39,40 @@ struct TieredSoakReport {
   uint64_t crashes = 0;
   uint64_t loaded_tokens = 0;
   uint64_t failed_loads = 0;
+  uint64_t host_tokens = 0;  // loaded from there
+  uint64_t hits_verified = 0;
+  uint64_t suspends_held = 0;  // sessions that had been suspended, after crashes
+  uint64_t deletes_held = 0;
+
+  TieredSoakReport& operator+=(const TieredSoakReport& more) {
+    operations += more.operations;
+    compared += more.compared;
+    crashes += more.crashes;
+    loaded_tokens += more.loaded_tokens;
+    failed_loads += more.failed_loads;
+    host_tokens += more.host_tokens;
+    hits_verified += more.hits_verified;
+    suspends_held += more.suspends_held;
+    deletes_held += more.deletes_held;
+    return *this;
+  }
 };
+
+// With other parts of the stack for each seed.
+inline TieredSoakRun AnyTieredSoak(uint64_t seed, uint64_t steps) {
+  return {.seed = seed,
+          .steps = steps,
+          .host_bytes = seed % 3 == 0 ? 0 : uint64_t{1} << 16,
+          .session_store = seed % 5 != 1,
+          .verify_hits = seed % 7 == 2 ? 0.5 : 0};
+}
 
 class TieredSoak {
  public:
   explicit TieredSoak(const TieredSoakRun& run)
-      : run_(run), random_(run.seed), prompts_(random_(), 300), tiered_(OptionsOf(run)) {}
+      : run_(run), random_(run.seed), prompts_(random_(), 300), tiered_(OptionsOf(run)) {
+    HarmLink();
+  }
 
   TieredSoakReport Go() {
     for (uint64_t step = 0; step < run_.steps && !testing::Test::HasFailure(); ++step) Step();
@@ -54,8 +85,13 @@ class TieredSoak {
     EXPECT_EQ(stats.in_use_slots(), 0u);
     EXPECT_EQ(stats.promised_slots, 0u);
     EXPECT_EQ(tiered_.store().stats().transfers, 0u);
+    if (run_.host_bytes > 0) {
+      EXPECT_EQ(stats.tiers.host_moving_bytes, 0u);
+      EXPECT_EQ(tiered_.host().Violations(), std::vector<std::string>());
+    }
     CountLoads();
-    if (run_.on_logs) Crash();
+    if (run_.on_logs || run_.session_store) Crash();
+    CheckSessions();
     return report_;
   }
 
@@ -67,6 +103,7 @@ class TieredSoak {
     const uint64_t seed = run.seed;
     TieredRig::Options options;
     options.engine = {.max_queue = 50, .max_sequences = 6, .step_rows = 64, .prefill_chunk = 64};
+    options.engine.verify_hits = run.verify_hits;
     options.model.block_tokens = 16;
     if (seed % 2 == 1) options.model.windows = {0, 24, 24, 40};
     options.slots = run.slots;
@@ -109,8 +146,18 @@ class TieredSoak {
     const bool clear = OneIn(200);
     if (clear) input.inquiries.push_back({InquiryId(1), InquiryKind::kClear, {}});
     report_.operations += 1 + input.arrivals.size() + input.cancels.size() + input.session_commands.size() + clear;
+    NoteSessions(input);
     const StepOutput out = rig().Step(std::move(input));
-    for (const Rejection& rejection : out.rejections) requests_.erase(rejection.id);
+    for (const Rejection& rejection : out.rejections) {
+      EXPECT_NE(rejection.reason, RejectReason::kPoisoned) << rejection.message;
+      requests_.erase(rejection.id);
+    }
+    for (const SessionAnswer& answer : out.session_answers) NoteSessions(answer);
+  }
+
+  // Copies of some processes fail now and then.
+  void HarmLink() {
+    if (rig().memory().asynchronous() && OneIn(2)) rig().memory().FailSome(0.02, random_());
   }
 
   void Harm() {
@@ -142,12 +189,93 @@ class TieredSoak {
     ++report_.operations;
     ++report_.crashes;
     Crash();
+    CheckSessions();
   }
 
   void Crash() {
     constexpr std::array kKinds = {Unsynced::kLost, Unsynced::kKept, Unsynced::kMixed};
     tiered_.Crash(kKinds[Below(kKinds.size())], random_());
     if (run_.on_logs) run_.on_logs(*tiered_.logs().at(tiered_.logs().size() - 2));
+    commands_.clear();
+    overtaken_.clear();
+    HarmLink();
+  }
+
+  // Whatever else may still make, change or end a session leaves nothing promised of it.
+  void NoteSessions(const StepInput& input) {
+    const auto changes = [&](const std::string& session) {
+      if (const auto held = suspended_.find(session); held != suspended_.end()) held->second = 0;
+      deleted_.erase(session);
+      Overtake(session);
+    };
+    for (const GenerateRequest& request : input.arrivals) {
+      if (request.session) changes(request.session->id);
+    }
+    for (const SessionCommand& command : input.session_commands) {
+      if (command.verb == SessionVerb::kDelete) {
+        suspended_.erase(command.name.id);
+        Overtake(command.name.id);
+      }
+      if (command.verb == SessionVerb::kFork) changes(command.other);
+      if (command.verb == SessionVerb::kRestore) changes(command.name.id);
+      commands_.emplace(command.id, command);
+    }
+  }
+  // Whatever is answered of it from now on may be of what it was, or of what it becomes.
+  void Overtake(const std::string& session) {
+    for (const auto& [id, command] : commands_) {
+      if (command.name.id == session) overtaken_.insert(id);
+    }
+  }
+
+  void NoteSessions(const SessionAnswer& answer) {
+    const SessionCommand command = commands_.at(answer.id);
+    commands_.erase(answer.id);
+    if (overtaken_.erase(answer.id) > 0) return;
+    if (!answer.status.ok() || !answer.found || !answer.durable) return;
+    const std::string& session = command.name.id;
+    if (command.verb == SessionVerb::kSuspend && !MayChange(session)) {
+      suspended_[session] = answer.sessions.front().tokens;
+    }
+    if (command.verb == SessionVerb::kDelete && !MayChange(session)) deleted_.insert(session);
+  }
+
+  // Some request or command that is not answered yet.
+  bool MayChange(const std::string& session) {
+    const auto open = [&](const auto& item) {
+      const GenerateRequest& request = item.second;
+      if (!request.session || request.session->id != session) return false;
+      for (uint32_t choice = 0; choice < request.n; ++choice) {
+        if (!rig().finishes.contains({request.id, choice})) return true;
+      }
+      return false;
+    };
+    const auto other = [&](const auto& item) {
+      const SessionCommand& command = item.second;
+      return (command.name.id == session &&
+              (command.verb == SessionVerb::kDelete || command.verb == SessionVerb::kRestore)) ||
+             (command.other == session && command.verb == SessionVerb::kFork);
+    };
+    return std::ranges::any_of(requests_, open) || std::ranges::any_of(commands_, other);
+  }
+
+  // After a crash.
+  void CheckSessions() {
+    if (!run_.session_store) return;
+    const SessionCommandId id(++last_command_);
+    rig().Command({.id = id, .verb = SessionVerb::kList, .limit = kMostListedSessions});
+    while (!rig().session_answers.contains(id)) rig().Step();
+    std::map<std::string, uint64_t> there;
+    for (const SessionView& session : rig().session_answers.at(id).sessions) there[session.name.id] = session.tokens;
+    for (const auto& [session, tokens] : suspended_) {
+      EXPECT_TRUE(there.contains(session)) << session << " was suspended";
+      EXPECT_TRUE(tokens == 0 || there[session] == tokens) << session << ": " << there[session] << " of " << tokens;
+      ++report_.suspends_held;
+    }
+    for (const std::string& session : deleted_) {
+      EXPECT_FALSE(there.contains(session)) << session << " was deleted";
+      ++report_.deletes_held;
+    }
   }
 
   GenerateRequest AnyRequest() {
@@ -164,13 +292,17 @@ class TieredSoak {
 
   SessionCommand AnyCommand() {
     SessionCommand command{.id = SessionCommandId(++last_command_)};
-    constexpr std::array kVerbs = {SessionVerb::kList,    SessionVerb::kShow, SessionVerb::kSuspend,
-                                   SessionVerb::kResume,  SessionVerb::kPin,  SessionVerb::kDelete,
-                                   SessionVerb::kPrefetch};
+    constexpr std::array kVerbs = {
+        SessionVerb::kList,   SessionVerb::kShow, SessionVerb::kSuspend, SessionVerb::kResume,  SessionVerb::kPin,
+        SessionVerb::kDelete, SessionVerb::kFork, SessionVerb::kSave,    SessionVerb::kRestore, SessionVerb::kPrefetch};
     command.verb = kVerbs[Below(kVerbs.size())];
     command.name = {"", std::to_string(Below(kSessions))};
     command.pinned = OneIn(2);
     if (command.verb == SessionVerb::kPrefetch) command.prompt = prompts_.Next();
+    if (command.verb == SessionVerb::kFork) command.other = std::to_string(Below(kSessions));
+    if (command.verb == SessionVerb::kSave || command.verb == SessionVerb::kRestore) {
+      command.other = "file" + std::to_string(Below(3));
+    }
     return command;
   }
 
@@ -196,9 +328,12 @@ class TieredSoak {
   }
 
   void CountLoads() {
-    const auto& tiers = rig().Step().stats.tiers;
+    const EngineStats stats = rig().Step().stats;
+    const TierStats& tiers = stats.tiers;
     report_.loaded_tokens += tiers.loaded_tokens;
     report_.failed_loads += tiers.failed_loads;
+    report_.host_tokens += tiers.host_loaded_tokens;
+    report_.hits_verified += stats.hits_verified;
   }
 
   const TieredSoakRun run_;
@@ -208,6 +343,10 @@ class TieredSoak {
   std::map<RequestId, GenerateRequest> requests_;
   uint64_t last_id_ = 0;
   uint64_t last_command_ = 0;
+  std::map<SessionCommandId, SessionCommand> commands_;  // not answered yet
+  std::set<SessionCommandId> overtaken_;                 // of them
+  std::map<std::string, uint64_t> suspended_;            // for good: tokens, 0 where they may have changed since
+  std::set<std::string> deleted_;                        // for good, and not begun again
   TieredSoakReport report_;
 };
 

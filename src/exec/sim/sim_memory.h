@@ -36,13 +36,12 @@ class SimMemory final : public DeviceMemory {
   bool Done(CopyTicket ticket) override;
   Status Wait(CopyTicket ticket) override;
   std::optional<Nanos> NextDone() const override;
+  Nanos waited() const override { return waited_; }
   bool asynchronous() const override { return link_.has_value(); }
 
   // That were to be copied to the host and from it.
   uint64_t bytes_out() const { return bytes_[static_cast<size_t>(Way::kOut)]; }
   uint64_t bytes_in() const { return bytes_[static_cast<size_t>(Way::kIn)]; }
-  // That Wait took.
-  Nanos waited() const { return waited_; }
 
  private:
   enum class Way : uint8_t { kWithin, kOut, kIn };

@@ -64,6 +64,7 @@ class FaultyMemory final : public DeviceMemory {
     return failed_.contains(ticket) ? Unavailable("the copy failed, as was asked for") : OkStatus();
   }
   std::optional<Nanos> NextDone() const override { return memory_->NextDone(); }
+  Nanos waited() const override { return memory_->waited(); }
   bool asynchronous() const override { return memory_->asynchronous(); }
 
  private:

@@ -84,6 +84,17 @@ void DiskModel::Erase() {
   }
 }
 
+void DiskModel::Clear() {
+  const Status status = rig_.tier->Clear();
+  EXPECT_TRUE(status.ok() || damaged_) << status.message();
+  put_.clear();
+  durable_.clear();
+  if (!status.ok()) return;
+  for (uint64_t chain = 0; chain < options_.chains; ++chain) {
+    for (uint64_t block = 0; block < options_.chain_blocks; ++block) deleted_.insert({chain, block});
+  }
+}
+
 void DiskModel::Flush() {
   const Status status = random_.Below(5) == 0 ? rig_.tier->Seal() : rig_.tier->Flush();
   EXPECT_TRUE(status.ok() || damaged_) << status.message();
@@ -146,7 +157,7 @@ void DiskModel::Step() {
   } else if (what < 80) {
     Read();
   } else if (what < 92) {
-    Erase();
+    random_.Below(100) == 0 ? Clear() : Erase();
   } else {
     Flush();
   }

@@ -46,6 +46,7 @@ class DiskModel {
   void Put();
   void Read();
   void Erase();
+  void Clear();
   void Flush();
   void Reopen();
   void FlipBit();
