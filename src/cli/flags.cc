@@ -111,6 +111,9 @@ void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help)
 }
 void FlagSet::Add(std::string_view name, float& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, double& value, std::string_view help) { state_->AddOption(name, value, help); }
+void FlagSet::Add(std::string_view name, std::optional<uint64_t>& value, std::string_view help) {
+  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->take_last()->check(Whole<uint64_t>());
+}
 void FlagSet::Add(std::string_view name, std::optional<double>& value, std::string_view help) {
   state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->take_last();
 }

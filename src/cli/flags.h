@@ -35,6 +35,8 @@ class FlagSet {
   void Add(std::string_view name, uint64_t& value, std::string_view help);
   void Add(std::string_view name, float& value, std::string_view help);
   void Add(std::string_view name, double& value, std::string_view help);
+  // Nothing where it is not given.
+  void Add(std::string_view name, std::optional<uint64_t>& value, std::string_view help);
   void Add(std::string_view name, std::optional<double>& value, std::string_view help);
   void Add(std::string_view name, std::string& value, std::string_view help);
   void Add(std::string_view name, ByteSize& value, std::string_view help);

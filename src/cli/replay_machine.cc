@@ -49,7 +49,7 @@ Result<Costs> ReadCosts(const EngineReplayOptions& options) {
 // Whose KV it is.
 Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
   model->vocabulary = 65'536;  // enough that other text begins with another token, nearly always
-  model->context_tokens = options.context;
+  model->context_tokens = options.context.value_or(kUsualContext);
   model->kv.block_tokens = options.kv_block_tokens;
   if (options.kv_model.empty()) {
     if (!options.kv_format.empty()) return Invalid("--kv-format is that of --kv-model, which is not given");
@@ -63,7 +63,13 @@ Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
   if (!format.ok()) return format.status().Annotate("--kv-format");
   model->kv.layers = shape.kv_layers;
   model->kv = plan::EncodedShape(model->kv, *format);
-  if (shape.context_tokens > 0) model->context_tokens = shape.context_tokens;
+  const uint64_t limit = shape.context_tokens;
+  if (limit == 0) return OkStatus();
+  if (options.context && *options.context > limit) {
+    return Invalid(fmt::format("--context is {}; expected at most {}, the context of {}", *options.context, limit,
+                               options.kv_model));
+  }
+  model->context_tokens = options.context.value_or(limit);
   return OkStatus();
 }
 

@@ -57,6 +57,8 @@ struct ReplayOptions {
   }
 };
 
+inline constexpr uint64_t kUsualContext = 131'072;  // of a model that names none
+
 // With the engine itself, in virtual time.
 struct EngineReplayOptions {
   bool engine = false;
@@ -67,7 +69,7 @@ struct EngineReplayOptions {
   std::string kv_model;
   std::string kv_format;
   uint64_t kv_bytes_per_token = 131'072;
-  uint64_t context = 131'072;
+  std::optional<uint64_t> context;
   ByteSize host_link;
   double host_latency = 10e-6;
   uint32_t host_blocks = 0;
@@ -100,7 +102,8 @@ struct EngineReplayOptions {
       "Format of its KV, as `cachalot plan` has them: f16, int8, int4, ...; f16 where not given.");
     f("kv-bytes-per-token", kv_bytes_per_token,
       "Without --kv-model: what the KV of a token takes; it is what links and disks move.");
-    f("context", context, "Most tokens of a sequence, without --kv-model.");
+    f("context", context,
+      fmt::format("Most tokens of a sequence; where not given, those of --kv-model, or {}.", kUsualContext));
     f("host-link", host_link,
       "Bytes per second between the pool and host memory, each way, e.g. 25GB. 0: as --profile measured it; where it "
       "did not, copies take no time, as on a CPU.");

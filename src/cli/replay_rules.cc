@@ -35,7 +35,6 @@ std::vector<OptionRule> ReplayRules() {
       {"profile", {}, {"step-curve"}},
       {"kv-format", {"kv-model"}, {}},
       {"kv-bytes-per-token", {}, {"kv-model"}},
-      {"context", {}, {"kv-model"}},
       {"host-link", {"host-blocks", "disk-blocks"}, {}},
       {"host-latency", {"host-link"}, {}},
       {"host-eviction", {"host-blocks"}, {}},

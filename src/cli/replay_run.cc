@@ -78,8 +78,8 @@ Status CheckRanges(const EngineReplayOptions& options) {
     return Invalid(fmt::format("--kv-block-tokens is {}; expected a multiple of 16 up to {}", options.kv_block_tokens,
                                kMostBlockTokens));
   }
-  if (options.context == 0 || options.context > kMostContext) {
-    return Invalid(fmt::format("--context is {}; expected 1 to {}", options.context, kMostContext));
+  if (options.context && (*options.context == 0 || *options.context > kMostContext)) {
+    return Invalid(fmt::format("--context is {}; expected 1 to {}", *options.context, kMostContext));
   }
   if (options.kv_bytes_per_token == 0 || options.kv_bytes_per_token > kMostTokenBytes) {
     return Invalid(

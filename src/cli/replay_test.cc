@@ -62,7 +62,6 @@ TEST(Replay, RefusesSettingsOfWhichOneWouldBePassedOver) {
     more.insert(more.begin(), {"T", "--engine", "--step-curve=1,0,0,0,0", "--kv-blocks=9"});
     return message(more);
   };
-  EXPECT_EQ(engine({"--context=100", "--kv-model=llama-3.1-8b"}), both("--context", "--kv-model"));
   EXPECT_EQ(engine({"--kv-bytes-per-token=1", "--kv-model=llama-3.1-8b"}), both("--kv-bytes-per-token", "--kv-model"));
   EXPECT_EQ(engine({"--kv-format=f16"}), alone("--kv-format", "--kv-model"));
   EXPECT_EQ(engine({"--host-link=1GB"}), alone("--host-link", "--host-blocks or --disk-blocks"));
