@@ -1,8 +1,11 @@
 // `cachalot advise`: which wall traffic hits first on a machine, or on a running server, and what to do about it.
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,6 +27,7 @@ struct AdviseSettings {
   TraceSource source;
   AdviseOptions options;
   engine::EngineOptions engine;
+  GivenOptions given;
 
   bool has_trace() const { return !source.path.empty() || !source.workload.empty(); }
 };
@@ -37,7 +41,28 @@ Result<bool> ReadSettings(const Arguments& arguments, AdviseSettings* settings) 
   flags.AddAll(settings->source);
   flags.AddAll(settings->options);
   flags.AddAll(settings->engine);
-  return flags.Parse(arguments);
+  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
+  settings->given = flags.Given();
+  return go_on;
+}
+
+// Without a trace a server's metrics alone are judged, of which nothing else can be set.
+Status CheckTogether(const GivenOptions& given) {
+  std::vector<OptionRule> rules = TraceRules();
+  const auto add = [&](const std::vector<OptionRule>& more) { rules.insert(rules.end(), more.begin(), more.end()); };
+  add({{"seconds", {"url"}, {"TRACE", "workload"}}, {"api-key", {"url"}, {}}, {"admin-key", {"url"}, {}}});
+  for (const std::string_view device : {"device", "device-memory", "memory-share", "compute-share", "link-share"}) {
+    rules.push_back({std::string(device), {}, {"profile", "step-curve", "url"}});
+  }
+  for (const std::vector<OptionRule>& with_trace : {RulesOfAll<AdviseOptions>({"TRACE", "workload"}, {}),
+                                                    RulesOfAll<engine::EngineOptions>({"TRACE", "workload"}, {}),
+                                                    RulesOfAll<TraceSource>({"TRACE", "workload"}, {})}) {
+    for (const OptionRule& rule : with_trace) {
+      constexpr std::string_view kOfServer[] = {"url", "api-key", "admin-key", "seconds", "json"};
+      if (std::ranges::find(kOfServer, rule.name) == std::end(kOfServer)) rules.push_back(rule);
+    }
+  }
+  return CheckRules(given, rules);
 }
 
 // With what the server says where the user says nothing.
@@ -54,7 +79,9 @@ sim::Trace Beginning(sim::Trace trace, uint32_t requests) {
 }
 
 Result<plan::Report> AdviceFor(const AdviseSettings& settings, const sim::TraceFile& file, plan::Present present) {
-  plan::AdvisedTraffic traffic{.source = Describe(settings.source, file), .ttft_target = settings.engine.ttft_target};
+  plan::AdvisedTraffic traffic{.source = DescribeTrace(settings.source, file),
+                               .skipped = DescribeSkipped(file),
+                               .ttft_target = settings.engine.ttft_target};
   traffic.profile = sim::ProfileTraffic(file.trace, sim::FindOverlap(file.trace));
   present.traffic = FactsOf(traffic.profile);
 
@@ -88,6 +115,9 @@ Status AdviseCommand(const Arguments& arguments) {
   AdviseSettings settings;
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, ReadSettings(arguments, &settings));
   if (!go_on) return OkStatus();
+  if (!settings.options.url.empty() || settings.has_trace()) {
+    CACHALOT_RETURN_IF_ERROR(CheckTogether(settings.given));
+  }
   std::optional<ServerReading> server;
   if (!settings.options.url.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(server, ServerReading::Read(settings.options));

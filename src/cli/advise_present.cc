@@ -75,7 +75,6 @@ Result<plan::Present> PresentOf(const AdviseOptions& options, const engine::Engi
   setting.max_tokens = options.max_tokens;
   setting.host_slots = options.host_memory.bytes / setting.slot_bytes;
   setting.disk_slots = options.disk_size.bytes / setting.slot_bytes;
-  if (IsMeasured(options)) setting.host_link.reset();
   return present;
 }
 
@@ -85,6 +84,7 @@ plan::TrafficFacts FactsOf(const sim::TrafficProfile& profile) {
   facts.context_most = profile.context.most;
   facts.output_p90 = profile.output.p90;
   facts.output_most = profile.output.most;
+  facts.asked_most = profile.asked_most;
   facts.distinct_tokens = profile.prompt_tokens - profile.reusable_tokens + profile.output_tokens;
   const uint64_t lost = profile.edited_tokens + profile.moved_tokens;
   facts.reorder = profile.text_known && lost * 100 > profile.prompt_tokens;

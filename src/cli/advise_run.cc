@@ -21,6 +21,7 @@ sim::Trace Changed(const sim::Trace& trace, const plan::Setting& setting) {
   for (size_t i = 0; i < changed.requests.size(); ++i) {
     sim::TraceRequest& request = changed.requests[i];
     if (setting.alone) request.arrival = apart * static_cast<int64_t>(i);
+    if (setting.asks_exactly) request.asked_tokens = 0;
     if (setting.output_limit == 0) continue;
     request.asked_tokens = std::min(request.asked_tokens, setting.output_limit);
     if (request.output_tokens <= setting.output_limit) continue;
@@ -89,7 +90,7 @@ sim::TraceServingOptions ServingOf(const plan::Setting& setting, const AdviseRun
   serving.tiers.disk_blocks = setting.disk_slots;
   serving.tiers.disk_read = setting.disk_read;
   serving.tiers.disk_write = setting.disk_write;
-  serving.max_tokens = setting.max_tokens;
+  serving.max_tokens = setting.asks_exactly ? 0 : setting.max_tokens;
   serving.rate = setting.alone ? 1 : options.rate;
   serving.ttft_target = Nanos(std::llround(options.engine.ttft_target * 1e9));
   return serving;
@@ -102,19 +103,19 @@ Result<plan::Outcome> AdviseRun::Simulate(const plan::Setting& setting) const {
   const bool reordered = setting.reordered && !reordered_.requests.empty();
   const sim::Trace trace = Changed(reordered ? reordered_ : trace_, setting);
   std::vector<plan::ServedSpan> spans(trace.requests.size());
-  std::string first_refusal;
   sim::TraceServingOptions serving = ServingOf(setting, options_);
   serving.on_request = [&](const sim::ReplayedRequest& request) {
-    if (first_refusal.empty()) first_refusal = request.refusal;
+    const sim::TraceRequest& asked = trace.requests[request.index];
     spans[request.index] = {.arrival = ToSeconds(request.arrival),
                             .first_token = ToSeconds(request.first_token),
                             .finish = ToSeconds(request.finish),
                             .tokens = request.prompt_tokens + request.output_tokens,
+                            .promised = asked.input_tokens + sim::AskedOf(asked, serving),
                             .served = request.refusal.empty()};
   };
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceServingReport report, sim::ServeTrace(trace, serving));
   plan::Outcome outcome = OutcomeOf(report, setting.alone);
-  outcome.first_refusal = std::move(first_refusal);
+  outcome.first_refusal = report.first_refusal;
   outcome.spans = std::move(spans);
   return outcome;
 }

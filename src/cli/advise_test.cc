@@ -53,6 +53,9 @@ Advised Advise(const sim::Trace& trace, plan::Present present) {
   advised.profile = sim::ProfileTraffic(trace, overlap);
   present.traffic.reorder = advised.profile.edited_tokens + advised.profile.moved_tokens > 0;
   present.traffic.distinct_tokens = advised.profile.prompt_tokens;
+  present.traffic.output_p90 = advised.profile.output.p90;
+  present.traffic.output_most = advised.profile.output.most;
+  present.traffic.asked_most = advised.profile.asked_most;
   const AdviseRun run(trace, sim::Reordered(trace, overlap), {});
   Result<plan::Diagnosis> diagnosis = plan::Diagnose(present, std::ref(run));
   EXPECT_TRUE(diagnosis.ok()) << diagnosis.status().message();
@@ -93,6 +96,29 @@ TEST(Advise, CapacityBindsWhereThePoolHoldsTooFewAtOnce) {
   EXPECT_GT(advised.diagnosis.present.pressure, 0.5);
 }
 
+// The server's own record: it says that clients allow a hundred times what their answers have.
+TEST(Advise, PromisesBindWhereRequestsAskForMoreThanTheyGetAndAFlagComesFirst) {
+  sim::Trace trace = NewTexts(120, 200, 40, 0.1);
+  for (sim::TraceRequest& request : trace.requests) request.asked_tokens = 4000;
+  const Advised advised = Advise(trace, PresentOn({.slots = 1024, .curve = {0.02, 1e-5, 1e-9, 0, 2e-5}}));
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kFragmentation);
+  ASSERT_FALSE(advised.diagnosis.advice.empty());
+  const plan::Advice& first = advised.diagnosis.advice.front();
+  EXPECT_EQ(first.lever.flags, "--admission expected");
+  EXPECT_GT(first.gain, 2);
+  const std::string& capacity = *std::ranges::find_if(
+      advised.report.answers, [](const std::string& answer) { return answer.starts_with("Capacity: "); });
+  EXPECT_THAT(capacity, HasSubstr("guaranteed admission sets aside for what they ask for"));
+  EXPECT_THAT(capacity, HasSubstr("what they hold fits, what they are promised does not"));
+  const plan::Advice* less = nullptr;
+  for (const plan::Advice& advice : advised.diagnosis.advice) {
+    if (advice.lever.name == "requests that ask for at most 40 tokens") less = &advice;
+  }
+  ASSERT_NE(less, nullptr);
+  EXPECT_EQ(less->after.served, 120u);
+  EXPECT_GT(less->gain, 2);
+}
+
 TEST(Advise, RecomputationBindsWhereThePoolRunsThemButDoesNotKeepThem) {
   MadeTrace made(0.3);
   for (uint64_t turn = 0; turn < 15; ++turn) {
@@ -103,6 +129,23 @@ TEST(Advise, RecomputationBindsWhereThePoolRunsThemButDoesNotKeepThem) {
   const Advised advised = Advise(std::move(made).Take(), PresentOn({.slots = 600, .curve = {1e-3, 2e-4, 0, 0, 0}}));
   EXPECT_EQ(advised.diagnosis.binds, Constraint::kRecomputation);
   EXPECT_GT(advised.diagnosis.present.recomputed, 0.2);
+}
+
+TEST(Advise, BandwidthBindsWhereEachStepReadsTheWeightsForFew) {
+  // A step reads 2.5 GB at 240 GB/s: a second for 100 tokens, of eight at a time; sixteen come in a second.
+  plan::Present present;
+  present.request = plan::RequestFor(plan::KnownModel("llama-3.2-1b"), "l4", 8192);
+  present.setting = *plan::SettingOf(present.request, 0);
+  present.setting.max_sequences = 8;
+  const Advised advised = Advise(NewTexts(80, 50, 100, 1.0 / 16), present);
+  EXPECT_EQ(advised.diagnosis.binds, Constraint::kBandwidth);
+  EXPECT_GT(ProbeOf(advised, Constraint::kBandwidth).gain, 1.5);
+  EXPECT_LT(ProbeOf(advised, Constraint::kCompute).gain, 1.1);
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("Bandwidth binds first"));
+  EXPECT_THAT(advised.report.answers[0], HasSubstr("Bandwidth-bound: more KV does nothing"));
+  const bool lighter = std::ranges::any_of(advised.diagnosis.advice,
+                                           [](const plan::Advice& a) { return a.lever.name == "weights as q4_k"; });
+  EXPECT_TRUE(lighter);
 }
 
 TEST(Advise, FragmentationBindsWhereBlocksAreLargeAndRequestsShort) {

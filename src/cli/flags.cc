@@ -73,6 +73,7 @@ struct FlagSet::State {
     return app.add_option(SpellingOf(name), value, std::string(help))->take_last()->capture_default_str();
   }
   Result<std::vector<std::string>> ReadConfig(const std::string& path) const;
+  Status ReadSizes();
   Status CheckOutputs() const;
 
   CLI::App app;
@@ -110,6 +111,12 @@ void FlagSet::Add(std::string_view name, uint64_t& value, std::string_view help)
 }
 void FlagSet::Add(std::string_view name, float& value, std::string_view help) { state_->AddOption(name, value, help); }
 void FlagSet::Add(std::string_view name, double& value, std::string_view help) { state_->AddOption(name, value, help); }
+void FlagSet::Add(std::string_view name, std::optional<uint64_t>& value, std::string_view help) {
+  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->take_last()->check(Whole<uint64_t>());
+}
+void FlagSet::Add(std::string_view name, std::optional<double>& value, std::string_view help) {
+  state_->app.add_option(state_->SpellingOf(name), value, std::string(help))->take_last();
+}
 void FlagSet::Add(std::string_view name, std::string& value, std::string_view help) {
   state_->texts[fmt::format("--{}", name)] = &value;
   state_->AddOption(name, value, help);
@@ -144,6 +151,17 @@ Result<std::vector<std::string>> FlagSet::State::ReadConfig(const std::string& p
   return arguments;
 }
 
+Status FlagSet::State::ReadSizes() {
+  for (const auto& [name, size] : sizes) {
+    const std::string& text = size_texts[name];
+    if (text.empty()) continue;
+    Result<uint64_t> bytes = ParseBytes(text);
+    if (!bytes.ok()) return bytes.status().Annotate("--" + name);
+    size->bytes = *bytes;
+  }
+  return OkStatus();
+}
+
 Status FlagSet::State::CheckOutputs() const {
   for (const std::string& output : outputs) {
     const std::string& path = *texts.at(output);
@@ -154,6 +172,22 @@ Status FlagSet::State::CheckOutputs() const {
     }
   }
   return OkStatus();
+}
+
+std::set<std::string, std::less<>> FlagSet::Given() const {
+  std::set<std::string, std::less<>> given;
+  const auto is_empty = [&](const std::string& flag) {
+    const auto text = state_->texts.find(flag);
+    return text != state_->texts.end() && text->second->empty();
+  };
+  for (const std::string& name : state_->names) {
+    const CLI::Option* option = state_->app.get_option_no_throw("--" + name);
+    if (option != nullptr && option->count() > 0 && !is_empty("--" + name)) given.insert(name);
+  }
+  for (const auto& [name, text] : state_->texts) {
+    if (!name.starts_with("--") && !text->empty()) given.insert(name);
+  }
+  return given;
 }
 
 Result<bool> FlagSet::Parse(const std::vector<std::string>& arguments) {
@@ -167,20 +201,16 @@ Result<bool> FlagSet::Parse(const std::vector<std::string>& arguments) {
     } catch (const CLI::ParseError& error) {
       return Invalid(error.what());
     }
+    CACHALOT_RETURN_IF_ERROR(state_->ReadSizes());
     return true;
   };
   CACHALOT_ASSIGN_OR_RETURN(bool go_on, parse(arguments));
   if (go_on && !state_->config.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> words, state_->ReadConfig(state_->config));
     words.insert(words.end(), arguments.begin(), arguments.end());
-    CACHALOT_ASSIGN_OR_RETURN(go_on, parse(std::move(words)));
-  }
-  for (const auto& [name, size] : state_->sizes) {
-    const std::string& text = state_->size_texts[name];
-    if (text.empty()) continue;
-    Result<uint64_t> bytes = ParseBytes(text);
-    if (!bytes.ok()) return bytes.status().Annotate("--" + name);
-    size->bytes = *bytes;
+    Result<bool> both = parse(std::move(words));
+    if (!both.ok()) return both.status().Annotate(state_->config);  // what stands on the command line was read
+    go_on = *both;
   }
   if (go_on) CACHALOT_RETURN_IF_ERROR(state_->CheckOutputs());
   return go_on;

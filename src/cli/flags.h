@@ -6,7 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +35,9 @@ class FlagSet {
   void Add(std::string_view name, uint64_t& value, std::string_view help);
   void Add(std::string_view name, float& value, std::string_view help);
   void Add(std::string_view name, double& value, std::string_view help);
+  // Nothing where it is not given.
+  void Add(std::string_view name, std::optional<uint64_t>& value, std::string_view help);
+  void Add(std::string_view name, std::optional<double>& value, std::string_view help);
   void Add(std::string_view name, std::string& value, std::string_view help);
   void Add(std::string_view name, ByteSize& value, std::string_view help);
   void Add(std::string_view name, std::vector<uint32_t>& value, std::string_view help);
@@ -48,6 +54,8 @@ class FlagSet {
 
   // False when --help was asked for and printed: nothing more is to be done.
   Result<bool> Parse(const std::vector<std::string>& arguments);
+  // After Parse: names of what was given, on the command line or by --config; empty texts are not.
+  std::set<std::string, std::less<>> Given() const;
 
  private:
   struct State;

@@ -55,5 +55,44 @@ TEST_F(OutputFiles, MayBeOthersAndOneDevice) {
   EXPECT_EQ(ErrorOf({"/dev/null", "--series", "/dev/null", "--log", "/dev/null"}), "");
 }
 
+TEST(Config, IsNamedWithWhatIsWrongInIt) {
+  const std::string path = testing::TempDir() + "cachalot_flags_config.json";
+  const auto error_of = [&](const std::string& text, std::vector<std::string> arguments = {}) {
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    uint64_t users = 0;
+    ByteSize size;
+    FlagSet flags("test", "");
+    flags.Add("users", users, "");
+    flags.Add("size", size, "");
+    arguments.push_back("--config=" + path);
+    return flags.Parse(arguments).status().message();
+  };
+  EXPECT_EQ(error_of(R"({"users": 3, "size": "1KiB"})"), "");
+  EXPECT_TRUE(error_of(R"({"users": -3})").starts_with(path + ": --users: ")) << error_of(R"({"users": -3})");
+  EXPECT_TRUE(error_of(R"({"size": "much"})").starts_with(path + ": --size: ")) << error_of(R"({"size": "much"})");
+  EXPECT_TRUE(error_of(R"({"users": 3})", {"--users=-3"}).starts_with("--users: "));
+}
+
+TEST(Given, IsWhatTheCommandLineOrTheConfigSaysAndIsNotEmpty) {
+  const std::string path = testing::TempDir() + "cachalot_flags_given.json";
+  ASSERT_TRUE(WriteFileAtomically(path, R"({"rate": 2})").ok());
+  std::string trace, log, html;
+  bool on = true, off = false;
+  double rate = 1;
+  std::optional<double> latency;
+  FlagSet flags("test", "");
+  flags.Positional("TRACE", &trace, "", false);
+  flags.Add("log", log, "");
+  flags.Add("html", html, "");
+  flags.Add("on", on, "");
+  flags.Add("off", off, "");
+  flags.Add("rate", rate, "");
+  flags.Add("latency", latency, "");
+  ASSERT_TRUE(flags.Parse({"t", "--log", "", "--no-on", "--latency=0.5", "--config=" + path}).ok());
+  EXPECT_EQ(flags.Given(), (std::set<std::string, std::less<>>{"TRACE", "config", "latency", "on", "rate"}));
+  EXPECT_EQ(latency, 0.5);
+  EXPECT_FALSE(on);
+}
+
 }  // namespace
 }  // namespace cachalot::cli

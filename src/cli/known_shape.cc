@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "engine/engine.h"
+#include "exec/cpu/cpu_executor.h"
 #include "model/catalogue.h"
 #include "model/fetch.h"
 #include "model/fingerprint.h"
 #include "model/gguf.h"
 #include "model/hf_config.h"
+#include "model/model_spec.h"
 #include "plan/models.h"
 
 namespace cachalot::cli {
@@ -57,6 +60,15 @@ Result<plan::ModelShape> LoadShape(const std::string& name) {
       fmt::format("model \"{}\" is no file, folder or known name; expected a config.json, a GGUF file, {} "
                   "(GGUF), or one of {}",
                   name, model::CatalogueNames(), plan::ModelNames()));
+}
+
+Result<std::optional<uint64_t>> ServerActivationBytes(const std::string& name, const StepSize& step) {
+  CACHALOT_ASSIGN_OR_RETURN(const std::string gguf, GgufOf(name));
+  if (gguf.empty()) return std::optional<uint64_t>();
+  CACHALOT_ASSIGN_OR_RETURN(const model::GgufFile file, model::GgufFile::Open(gguf));
+  CACHALOT_ASSIGN_OR_RETURN(const model::ModelSpec spec, model::ReadModelSpec(file));
+  const exec::StepLimits limits{step.rows, engine::EngineOptions{}.max_sequences};
+  return std::optional(exec::CpuWorkspaceBytes(spec, limits, step.context_tokens));
 }
 
 Result<cost::CalibrationProfile> ReadCalibrationOf(const std::string& path, const std::string& model) {

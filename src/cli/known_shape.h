@@ -7,6 +7,8 @@
 //            is compared with every byte of the model.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
@@ -18,6 +20,13 @@ namespace cachalot::cli {
 // A folder with a config.json, a GGUF file, a config.json, a name of the planner's catalogue, or one that `fetch`
 // knows. kInvalid, with the names, for any other.
 Result<plan::ModelShape> LoadShape(const std::string& name);
+
+// What this server's own executor needs for steps of so many rows, where the name is that of a GGUF file; else nothing.
+struct StepSize {
+  uint32_t rows = 0;
+  uint64_t context_tokens = 0;
+};
+Result<std::optional<uint64_t>> ServerActivationBytes(const std::string& name, const StepSize& step);
 
 // The calibration in that file. kInvalid, naming both, unless it is of the model that LoadShape finds by that name; a
 // model of which there is but a config was never measured.

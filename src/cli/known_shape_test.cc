@@ -71,7 +71,7 @@ TEST(Calibration, OfAnotherModelIsRefusedByWhoeverIsToldBoth) {
   replay.kv_model = "";
   const Result<EngineReplayed> replayed = EngineReplay(trace, replay, {});  // whose KV it is, nobody says
   ASSERT_TRUE(replayed.ok());
-  EXPECT_EQ(replayed->step_costs, "a test");
+  EXPECT_EQ(replayed->machine.step_costs, "a test");
 }
 
 TEST(KnownShape, AFolderWithoutAConfigIsNotTakenForAName) {

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/known_shape.h"
+#include "cli/option_rules.h"
 #include "cli/plan_options.h"
 #include "plan/devices.h"
 #include "plan/links.h"
@@ -72,6 +73,7 @@ Status PlanCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
   if (!go_on || PrintLists(output)) return OkStatus();
   if (name.empty()) return Invalid("expected MODEL, or --list-models");
+  CACHALOT_RETURN_IF_ERROR(CheckRules(flags.Given(), PlanRules()));
 
   CACHALOT_ASSIGN_OR_RETURN(const plan::ModelShape model, LoadShape(name));
   CACHALOT_ASSIGN_OR_RETURN(const plan::PlanRequest request, RequestOf(options, name, model));

@@ -49,11 +49,18 @@ Result<plan::Machine> MachineOf(const PlanOptions& options, const std::string& m
     CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile profile, ReadCalibrationOf(options.calibration, model));
     machine.measured = profile.curve;
     machine.measured_by = profile.source;
+    machine.tiers = profile.tiers;
   }
   return machine;
 }
 
 }  // namespace
+
+std::vector<OptionRule> PlanRules() {
+  return {{"concurrency-mean", {}, {"concurrency"}},    {"concurrency-p50", {}, {"concurrency"}},
+          {"concurrency-p99", {}, {"concurrency"}},     {"concurrency-peak", {}, {"concurrency"}},
+          {"price-storage", {"price-device-hour"}, {}}, {"keep-hours", {"price-device-hour"}, {}}};
+}
 
 Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::string& name,
                                     const plan::ModelShape& model) {
@@ -76,6 +83,12 @@ Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::strin
   request.kv.step_tokens = options.step_rows;
   request.kv.reference_tokens = request.context_tokens;
   request.activation_bytes = options.activations.bytes;
+  const bool whole = options.tensor <= 1 && options.context_shards == 1;
+  if (request.activation_bytes == 0 && whole && model.file_bytes) {
+    CACHALOT_ASSIGN_OR_RETURN(const auto own, ServerActivationBytes(name, {options.step_rows, request.context_tokens}));
+    request.activation_bytes = own.value_or(0);
+    if (own) request.activations_by = "this server's executor, in 32 bits";
+  }
   request.host_bytes = options.host_memory.bytes;
   request.disk_bytes = options.disk_size.bytes;
   CACHALOT_ASSIGN_OR_RETURN(request.concurrency, ReadConcurrency(options));

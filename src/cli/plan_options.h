@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/units.h"
+#include "cli/option_rules.h"
 #include "plan/plan.h"
 
 namespace cachalot::cli {
@@ -66,6 +68,9 @@ struct PlanOptions {
     f("keep-hours", keep_hours, "Hours that KV is kept before it is used again.");
   }
 };
+
+// Which of them count together.
+std::vector<OptionRule> PlanRules();
 
 // `model`: what LoadShape found by that name. kInvalid, naming the flag, for what is not known or cannot be read.
 Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::string& name, const plan::ModelShape& model);

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/replay_paper.h"
 #include "cli/replay_report.h"
+#include "cli/replay_rules.h"
 #include "cli/replay_run.h"
 #include "cli/replay_sweep.h"
 #include "plan/report.h"
@@ -22,6 +23,7 @@ namespace {
 
 // Counts with commas, shares and times with four digits after the point.
 std::string TextOf(const Json& value) {
+  if (value.is_null()) return "-";
   if (const int64_t* count = value.AsInt()) return FormatCount(static_cast<uint64_t>(*count));
   if (const std::optional<double> number = value.AsNumber()) return fmt::format("{:.4f}", *number);
   return value.AsString() != nullptr ? *value.AsString() : value.Dump();
@@ -68,9 +70,9 @@ Json::Object FactsOf(const TraceSource& source, const sim::TraceFile& file) {
 
 // What is printed, and what --html gets.
 struct Output {
-  std::string step_costs;  // where they are from; empty: no engine, or as each row says
-  Json::Object figures;    // of one replay
-  Json::Array rows;        // of many; empty: there was one
+  MachineFacts machine;  // empty: no engine, or as each row says
+  Json::Object figures;  // of one replay
+  Json::Array rows;      // of many; empty: there was one
   plan::Report report;
 };
 
@@ -87,13 +89,14 @@ Result<Output> Run(const sim::Trace& trace, const Arguments& arguments, const Re
     CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, Replay(trace, settings));
     output.report = ReplayReport(title, replayed);
     output.figures = std::move(replayed.figures);
-    output.step_costs = std::move(replayed.step_costs);
+    output.machine = std::move(replayed.machine);
   }
   return output;
 }
 
 void Print(Json::Object facts, Output output, bool json) {
-  if (!output.step_costs.empty()) facts.emplace_back("step_costs", std::move(output.step_costs));
+  if (!output.machine.step_costs.empty()) facts.emplace_back("step_costs", std::move(output.machine.step_costs));
+  if (!output.machine.tier_rates.empty()) facts.emplace_back("tier_rates", std::move(output.machine.tier_rates));
   if (output.rows.empty()) {
     std::ranges::move(output.figures, std::back_inserter(facts));
     fmt::print("{}", json ? Json(std::move(facts)).Dump() + '\n' : Text(facts));
@@ -105,19 +108,11 @@ void Print(Json::Object facts, Output output, bool json) {
   }
 }
 
-// Settings of which one would be passed over.
+// Also of what a sweep varies.
 Status CheckTogether(const ReplaySettings& settings) {
-  const ReplayOptions& replay = settings.replay;
-  const bool has_trace = !settings.source.path.empty() || !settings.source.workload.empty();
-  if (!settings.inputs.input_log.empty()) {
-    if (has_trace) return Invalid("--input-log is replayed instead of a trace: expected one of both");
-    if (!replay.html.empty()) return Invalid("--html shows the replay of a TRACE, not that of --input-log");
-  }
-  if (!replay.curve.empty() && settings.with_engine.engine) {
-    return Invalid("--curve is of the cache alone, without --engine: expected one of both");
-  }
-  if (!replay.curve.empty() && !replay.sweep.empty()) return Invalid("expected either --curve or --sweep");
-  return OkStatus();
+  GivenOptions given = NamesInSweep(settings.replay.sweep);
+  given.insert(settings.given.begin(), settings.given.end());
+  return CheckReplayOptions(given);
 }
 
 }  // namespace

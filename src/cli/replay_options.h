@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ struct ReplayOptions {
   }
 };
 
+inline constexpr uint64_t kUsualContext = 131'072;  // of a model that names none
+
 // With the engine itself, in virtual time.
 struct EngineReplayOptions {
   bool engine = false;
@@ -66,15 +69,15 @@ struct EngineReplayOptions {
   std::string kv_model;
   std::string kv_format;
   uint64_t kv_bytes_per_token = 131'072;
-  uint64_t context = 131'072;
+  std::optional<uint64_t> context;
   ByteSize host_link;
   double host_latency = 10e-6;
   uint32_t host_blocks = 0;
   std::string host_eviction = sim::SimTierOptions{}.host_eviction;
   uint64_t disk_blocks = 0;
-  ByteSize disk_read{3'000'000'000};
-  ByteSize disk_write{1'500'000'000};
-  double disk_latency = 100e-6;
+  ByteSize disk_read;
+  ByteSize disk_write;
+  std::optional<double> disk_latency;
   uint32_t max_tokens = 0;
   double rate = 1;
   bool tenants = true;
@@ -93,22 +96,26 @@ struct EngineReplayOptions {
     f("kv-blocks", kv_blocks, "Blocks of the KV pool.");
     f("kv-block-tokens", kv_block_tokens, "Tokens per block of the KV pool.");
     f("kv-model", kv_model,
-      "Model whose layers, windows, context and KV sizes count: what `cachalot plan` takes for one, e.g. llama-3-8b. "
+      "Model whose layers, windows, context and KV sizes count: what `cachalot plan` takes for one, e.g. llama-3.1-8b. "
       "Empty: one layer of full attention.");
-    f("kv-format", kv_format, "Format of its KV: f32, f16 or bf16; f16 where not given.");
+    f("kv-format", kv_format,
+      "Format of its KV, as `cachalot plan` has them: f16, int8, int4, ...; f16 where not given.");
     f("kv-bytes-per-token", kv_bytes_per_token,
       "Without --kv-model: what the KV of a token takes; it is what links and disks move.");
-    f("context", context, "Most tokens of a sequence, without --kv-model.");
+    f("context", context,
+      fmt::format("Most tokens of a sequence; where not given, those of --kv-model, or {}.", kUsualContext));
     f("host-link", host_link,
-      "Bytes per second between the pool and host memory, each way, e.g. 25GB. 0: copies take no time, as on a CPU.");
+      "Bytes per second between the pool and host memory, each way, e.g. 25GB. 0: as --profile measured it; where it "
+      "did not, copies take no time, as on a CPU.");
     f("host-latency", host_latency, "Seconds that each copy takes beside.");
     f("host-blocks", host_blocks, "Blocks that host memory has room for. 0: there is none.");
     f("host-eviction", host_eviction,
       fmt::format("Which blocks leave host memory first: {}.", fmt::join(tier::CellEvictionNames(), " or ")));
     f("disk-blocks", disk_blocks, "Blocks that a disk has room for, what describes them included. 0: there is none.");
-    f("disk-read", disk_read, "Bytes per second that come from the disk.");
-    f("disk-write", disk_write, "Bytes per second that go there.");
-    f("disk-latency", disk_latency, "Seconds that each read or write takes beside.");
+    f("disk-read", disk_read, "Bytes per second that come from the disk. 0: as --profile measured it, else 3 GB/s.");
+    f("disk-write", disk_write, "Bytes per second that go there. 0: as --profile measured it, else 1.5 GB/s.");
+    f("disk-latency", disk_latency,
+      "Seconds that each read or write takes beside; as --profile measured it where not given, else 100 us.");
     f("max-tokens", max_tokens, "Tokens that each request asks for; 0: as many as its answer has.");
     f("rate", rate, "Requests come so much faster than the trace says.");
     f("tenants", tenants, "Tenants that the trace tells apart take turns, as in serve with keys of the same terms.");

@@ -92,6 +92,9 @@ Status ReplayPaperCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const sim::Paper* paper, sim::FindPaper(name));
   sim::PaperInput input{.seed = seed};
   sim::Trace trace;
+  if (!trace_path.empty() && paper->trace.empty()) {
+    return Invalid(fmt::format("--trace has no effect with {}, which needs none", paper->name));
+  }
   if (!trace_path.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(trace, LoadTrace(trace_path));
     input.trace = &trace;

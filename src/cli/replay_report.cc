@@ -31,6 +31,7 @@ Unit UnitOf(std::string_view name) {
 }
 
 Cell CellOf(std::string_view name, const Json& value) {
+  if (value.is_null()) return plan::Text("-");
   if (const std::string* text = value.AsString()) return plan::Text(*text);
   if (const int64_t* count = value.AsInt()) return {static_cast<uint64_t>(std::max<int64_t>(*count, 0)), UnitOf(name)};
   if (const std::optional<double> number = value.AsNumber()) return {*number, UnitOf(name)};
@@ -75,6 +76,7 @@ Table PercentileTable(const sim::TraceServingReport& served) {
       .columns = {
           {"what", "what"}, {"p50", "p50"}, {"p90", "p90"}, {"p99", "p99"}, {"mean", "mean"}, {"most", "most"}}};
   const auto row = [&](std::string_view what, const DurationHistogram& times) {
+    if (times.count() == 0) return;
     std::vector<Cell> cells = {plan::Text(what)};
     for (const double share : {0.5, 0.9, 0.99}) cells.push_back(plan::Seconds(ToSeconds(times.Quantile(share))));
     cells.push_back(plan::Seconds(times.MeanSeconds()));
@@ -101,6 +103,11 @@ std::vector<std::string> AnswersOf(const sim::TraceServingReport& served) {
       "{} of {} requests were served in {}; {} were generated.", FormatCount(served.served),
       FormatCount(served.served + served.refused), plan::FormatCell(plan::Seconds(seconds)),
       plan::FormatCell(plan::Speed(seconds > 0 ? static_cast<double>(served.output_tokens) / seconds : 0))));
+  if (!served.first_refusal.empty()) {
+    answers.push_back(fmt::format("The first of the {} that were refused, because: {}.", FormatCount(served.refused),
+                                  served.first_refusal));
+  }
+  if (served.served == 0) return answers;
   std::string hits =
       fmt::format("{} of prompt tokens were found", Percent(Ratio(served.cached_tokens, served.prompt_tokens)));
   if (lower > 0) {
@@ -128,7 +135,7 @@ plan::Report ReplayReport(const std::string& title, const Replayed& replayed) {
   if (replayed.served) {
     report.answers = AnswersOf(*replayed.served);
     report.plots = SeriesPlots(replayed.served->samples);
-    report.tables.push_back(PercentileTable(*replayed.served));
+    if (replayed.served->served > 0) report.tables.push_back(PercentileTable(*replayed.served));
   }
   report.tables.push_back(FigureTable(replayed.figures));
   return report;

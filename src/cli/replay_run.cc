@@ -8,11 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "cli/known_shape.h"
 #include "cli/replay_files.h"
-#include "cli/step_curve_flag.h"
-#include "cost/calibration_profile.h"
-#include "plan/model_shape.h"
 #include "sim/block_replay.h"
 #include "sim/stack_distance.h"
 #include "sim/trace_serving.h"
@@ -35,36 +31,11 @@ sim::BlockReplayOptions BlockOptionsOf(const ReplayOptions& options) {
           .leaves_only = options.leaves_only};
 }
 
-struct StepCosts {
-  StepCurve curve{};
-  std::string source;
-};
-
-StepCosts CostsOf(const cost::CalibrationProfile& profile, const std::string& path) {
-  return {profile.curve, profile.source.empty() ? path : profile.source};
-}
-
-Result<StepCosts> ReadStepCosts(const EngineReplayOptions& options) {
-  if (options.profile.empty() == options.step_curve.empty()) {
-    return Invalid("--engine needs either --profile or --step-curve, to know how long steps take");
-  }
-  if (!options.step_curve.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(const StepCurve curve, ParseStepCurve(options.step_curve));
-    return StepCosts{curve, "--step-curve"};
-  }
-  if (!options.kv_model.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile own, ReadCalibrationOf(options.profile, options.kv_model));
-    return CostsOf(own, options.profile);
-  }
-  CACHALOT_ASSIGN_OR_RETURN(const std::string text, ReadFile(options.profile, cost::kMaxProfileBytes));
-  const Result<cost::CalibrationProfile> profile = cost::ParseProfile(text);
-  if (!profile.ok()) return profile.status().Annotate(options.profile);
-  return CostsOf(*profile, options.profile);
-}
-
 void AddQuantiles(std::string_view name, const DurationHistogram& times, Json::Object* out) {
   for (const auto& [label, share] : {std::pair{"p50", 0.5}, std::pair{"p90", 0.9}, std::pair{"p99", 0.99}}) {
-    out->emplace_back(fmt::format("{}_{}_seconds", name, label), ToSeconds(times.Quantile(share)));
+    Json seconds;  // of nothing there are none
+    if (times.count() > 0) seconds = ToSeconds(times.Quantile(share));
+    out->emplace_back(fmt::format("{}_{}_seconds", name, label), std::move(seconds));
   }
 }
 
@@ -87,37 +58,6 @@ void AddLoad(const sim::TraceServingReport& report, Json::Object* out) {
   out->emplace_back("mean_waste", report.mean_waste);
 }
 
-// Whose KV it is.
-Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
-  model->vocabulary = 65'536;  // enough that other text begins with another token, nearly always
-  model->context_tokens = options.context;
-  if (options.kv_model.empty()) {
-    if (!options.kv_format.empty()) return Invalid("--kv-format is that of --kv-model, which is not given");
-    model->kv.layers = {{.kv_heads = static_cast<uint32_t>((options.kv_bytes_per_token + 3) / 4), .k_dim = 2}};
-  } else {
-    CACHALOT_ASSIGN_OR_RETURN(const plan::ModelShape shape, LoadShape(options.kv_model));
-    if (shape.kv_layers.empty()) return Invalid(fmt::format("--kv-model {} keeps no KV", options.kv_model));
-    model->kv.layers = shape.kv_layers;
-    CACHALOT_ASSIGN_OR_RETURN(model->kv.type, ParseKvType(options.kv_format.empty() ? "f16" : options.kv_format));
-    if (shape.context_tokens > 0) model->context_tokens = shape.context_tokens;
-  }
-  model->kv.block_tokens = options.kv_block_tokens;
-  return OkStatus();
-}
-
-sim::SimTierOptions TiersOf(const EngineReplayOptions& options) {
-  sim::SimTierOptions tiers;
-  if (options.host_link.bytes > 0) {
-    tiers.link = {static_cast<double>(options.host_link.bytes), Nanos(std::llround(options.host_latency * 1e9))};
-  }
-  tiers.host_blocks = options.host_blocks;
-  tiers.host_eviction = options.host_eviction;
-  tiers.disk_blocks = options.disk_blocks;
-  tiers.disk_read = {options.disk_latency, static_cast<double>(options.disk_read.bytes)};
-  tiers.disk_write = {options.disk_latency, static_cast<double>(options.disk_write.bytes)};
-  return tiers;
-}
-
 Nanos SampleEvery(const sim::Trace& trace, const EngineReplayOptions& options) {
   if (options.series_every > 0) return Nanos(std::llround(options.series_every * 1e9));
   constexpr double kSamples = 300, kLeast = 0.1, kMost = 1e6;
@@ -138,8 +78,8 @@ Status CheckRanges(const EngineReplayOptions& options) {
     return Invalid(fmt::format("--kv-block-tokens is {}; expected a multiple of 16 up to {}", options.kv_block_tokens,
                                kMostBlockTokens));
   }
-  if (options.context == 0 || options.context > kMostContext) {
-    return Invalid(fmt::format("--context is {}; expected 1 to {}", options.context, kMostContext));
+  if (options.context && (*options.context == 0 || *options.context > kMostContext)) {
+    return Invalid(fmt::format("--context is {}; expected 1 to {}", *options.context, kMostContext));
   }
   if (options.kv_bytes_per_token == 0 || options.kv_bytes_per_token > kMostTokenBytes) {
     return Invalid(
@@ -205,11 +145,10 @@ Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayO
   }
   sim::TraceServingOptions serving;
   serving.engine = engine;
-  CACHALOT_ASSIGN_OR_RETURN(StepCosts costs, ReadStepCosts(options));
-  serving.model.curve = costs.curve;
-  CACHALOT_RETURN_IF_ERROR(SetModel(options, &serving.model));
+  CACHALOT_ASSIGN_OR_RETURN(ReplayMachine machine, MachineOf(options));
+  serving.model = machine.model;
+  serving.tiers = machine.tiers;
   serving.slots = options.kv_blocks;
-  serving.tiers = TiersOf(options);
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
   serving.tenants = options.tenants;
@@ -223,7 +162,7 @@ Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayO
   CACHALOT_ASSIGN_OR_RETURN(sim::TraceServingReport report, sim::ServeTrace(trace, serving));
   CACHALOT_RETURN_IF_ERROR(log.Close());
   if (!options.series.empty()) CACHALOT_RETURN_IF_ERROR(WriteSeries(options.series, report.samples));
-  return EngineReplayed{std::move(report), std::move(costs.source)};
+  return EngineReplayed{std::move(report), std::move(machine.facts)};
 }
 
 Json::Object EngineFigures(const sim::TraceServingReport& report) {
@@ -232,10 +171,12 @@ Json::Object EngineFigures(const sim::TraceServingReport& report) {
   Json::Object out;
   out.emplace_back("served_requests", Count(report.served));
   out.emplace_back("refused_requests", Count(report.refused));
+  out.emplace_back("first_refusal", report.first_refusal.empty() ? Json() : Json(report.first_refusal));
   out.emplace_back("duration_seconds", seconds);
   out.emplace_back("prompt_tokens", Count(report.prompt_tokens));
   out.emplace_back("cached_tokens", Count(report.cached_tokens));
-  out.emplace_back("token_hit_rate", Share(report.cached_tokens, report.prompt_tokens));
+  out.emplace_back("token_hit_rate",
+                   report.served == 0 ? Json() : Json(Share(report.cached_tokens, report.prompt_tokens)));
   out.emplace_back("hot_tokens", Count(report.cached_tokens - report.host_tokens - report.disk_tokens));
   out.emplace_back("host_tokens", Count(report.host_tokens));
   out.emplace_back("disk_tokens", Count(report.disk_tokens));

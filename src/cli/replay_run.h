@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/status.h"
+#include "cli/replay_machine.h"
 #include "cli/replay_options.h"
 #include "engine/engine.h"
 #include "sim/trace.h"
@@ -25,7 +26,7 @@ Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& op
 // The whole engine, and its state over time.
 struct EngineReplayed {
   sim::TraceServingReport report;
-  std::string step_costs;  // where they are from
+  MachineFacts machine;
 };
 Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayOptions& options,
                                     const engine::EngineOptions& engine);

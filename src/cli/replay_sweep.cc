@@ -124,22 +124,31 @@ Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings) 
   flags.AddAll(settings->engine);
   flags.AddAll(settings->inputs);
   for (const std::string_view output : {"html", "request-log", "series", "decision-log"}) flags.Output(output);
-  return flags.Parse(arguments);
+  CACHALOT_ASSIGN_OR_RETURN(const bool go_on, flags.Parse(arguments));
+  settings->given = flags.Given();
+  if (!settings->with_engine.engine) settings->given.erase("engine");
+  if (!settings->replay.print_trace) settings->given.erase("print-trace");
+  return go_on;
+}
+
+GivenOptions NamesInSweep(std::string_view sweep) {
+  GivenOptions names;
+  for (const std::string& part : Parts(sweep, ';')) {
+    names.emplace(Trimmed(std::string_view(part).substr(0, part.find('='))));
+  }
+  return names;
 }
 
 Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings) {
   if (!settings.with_engine.engine) {
     CACHALOT_ASSIGN_OR_RETURN(Json::Object figures, BlockReplay(trace, settings.replay));
-    return Replayed{.figures = std::move(figures), .served = {}, .step_costs = {}};
+    return Replayed{.figures = std::move(figures), .served = {}, .machine = {}};
   }
   CACHALOT_ASSIGN_OR_RETURN(EngineReplayed served, EngineReplay(trace, settings.with_engine, settings.engine));
-  return Replayed{EngineFigures(served.report), std::move(served.report), std::move(served.step_costs)};
+  return Replayed{EngineFigures(served.report), std::move(served.report), std::move(served.machine)};
 }
 
 Result<Json::Array> SweepReplay(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings) {
-  if (!settings.with_engine.request_log.empty() || !settings.with_engine.series.empty()) {
-    return Invalid("--request-log and --series belong to one replay; --sweep does many");
-  }
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<Combination> combinations,
                             Combinations(settings.replay.sweep, settings.with_engine.engine));
   std::vector<ReplaySettings> each;

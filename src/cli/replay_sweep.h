@@ -6,11 +6,14 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/status.h"
 #include "cli/commands.h"
+#include "cli/option_rules.h"
 #include "cli/replay_inputs.h"
+#include "cli/replay_machine.h"
 #include "cli/replay_options.h"
 #include "cli/trace_source.h"
 #include "engine/engine.h"
@@ -25,16 +28,20 @@ struct ReplaySettings {
   EngineReplayOptions with_engine;
   engine::EngineOptions engine;
   InputReplayOptions inputs;
+  GivenOptions given;  // modes that were switched off are not
 };
 
 // False when --help was asked for and printed.
 Result<bool> ReadSettings(const Arguments& arguments, ReplaySettings* settings);
 
+// Settings that it varies; of a sweep that makes no sense, perhaps too few.
+GivenOptions NamesInSweep(std::string_view sweep);
+
 // One replay: its figures, and with the engine what happened over time.
 struct Replayed {
   Json::Object figures;
   std::optional<sim::TraceServingReport> served;
-  std::string step_costs;  // of the engine: where they are from
+  MachineFacts machine;  // of the engine
 };
 Result<Replayed> Replay(const sim::Trace& trace, const ReplaySettings& settings);
 

@@ -3,13 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "cli/replay_machine.h"
 #include "cli/replay_run.h"
+#include "cost/calibration_profile.h"
+#include "exec/sim/sim_executor.h"
+#include "plan/formats.h"
 #include "sim/workload.h"
 
 namespace cachalot::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 sim::Trace Chat() { return sim::MakeWorkload("chat", {.requests = 80, .block_tokens = 64}).value(); }
 
@@ -59,7 +64,6 @@ TEST(ReplaySweep, SaysWhatIsWrongWithIt) {
   EXPECT_THAT(message("polcy=lru"), HasSubstr("polcy"));
   EXPECT_THAT(message("capacity-blocks=many"), HasSubstr("capacity-blocks"));
   EXPECT_THAT(message("policy=never; capacity-blocks=5"), HasSubstr("never"));
-  EXPECT_THAT(message("policy=lru", {"--request-log=/tmp/x"}), HasSubstr("--request-log"));
   EXPECT_EQ(message("seed=1; seed=2"), "--sweep: seed is there twice");
   for (const std::string name : {"json", "html", "sweep", "engine", "config", "input-log", "kv-blocks"}) {
     EXPECT_EQ(message(name + "=1"), "--sweep: " + name + " is no setting that makes another replay without --engine");
@@ -88,6 +92,93 @@ TEST(EngineReplay, RefusesWhatNoSimulationCouldBeginWith) {
   EXPECT_THAT(message([](auto& o) { o.context = 0; }), HasSubstr("--context is 0"));
   EXPECT_THAT(message([](auto& o) { o.kv_format = "f16"; }), HasSubstr("--kv-format is that of --kv-model"));
   EXPECT_THAT(message([](auto& o) { o.request_log = "/no/such/folder/x"; }), HasSubstr("/no/such/folder"));
+}
+
+TEST(EngineReplay, TakesEveryFormatOfKvThatThePlannerKnows) {
+  EngineReplayOptions options{.engine = true, .step_curve = "0.01,5e-5,4e-9,0,2e-5", .kv_blocks = 500};
+  options.kv_model = "llama-3.1-8b";
+  for (const plan::Format& format : plan::KvFormats()) {
+    options.kv_format = format.name;
+    const KvLayout layout = exec::SimExecutor::LayoutFor(MachineOf(options).value().model);
+    const double bytes = static_cast<double>(layout.slot_bytes * layout.groups.size()) / 16;
+    EXPECT_DOUBLE_EQ(bytes, 131'072 * format.bits() / 16) << format.name;
+  }
+  options.host_blocks = 2000;
+  options.host_link.bytes = 10'000'000'000;
+  const auto moved = [&](const char* format) {
+    options.kv_format = format;
+    return static_cast<double>(EngineReplay(Chat(), options, {}).value().report.moved.from_pool);
+  };
+  EXPECT_GT(moved("int8"), 0);
+  EXPECT_LT(moved("int8"), moved("f16") * 0.75);  // what is smaller is worth moving more often
+  options.kv_format = "int7";
+  EXPECT_THAT(EngineReplay(Chat(), options, {}).status().message(),
+              HasSubstr("--kv-format: KV format: \"int7\" is not known, expected one of f32, f16"));
+}
+
+TEST(EngineReplay, AContextIsThatOfTheModelAtMost) {
+  EngineReplayOptions options{.engine = true, .step_curve = "0.01,5e-5,4e-9,0,2e-5", .kv_blocks = 100};
+  EXPECT_EQ(MachineOf(options).value().model.context_tokens, kUsualContext);
+  options.kv_model = "llama-2-7b";
+  EXPECT_EQ(MachineOf(options).value().model.context_tokens, 4096u);
+  options.context = 100;
+  EXPECT_EQ(MachineOf(options).value().model.context_tokens, 100u);
+  options.context = 4097;
+  EXPECT_EQ(MachineOf(options).status().message(),
+            "--context is 4097; expected at most 4096, the context of llama-2-7b");
+}
+
+TEST(EngineReplay, WhatIsRefusedHasAReasonAndNoTimes) {
+  EngineReplayOptions options{.engine = true, .step_curve = "0.01,5e-5,4e-9,0,2e-5", .kv_blocks = 1};
+  const Result<EngineReplayed> none = EngineReplay(Chat(), options, {});
+  ASSERT_TRUE(none.ok()) << none.status().message();
+  EXPECT_EQ(none->report.served, 0u);
+  const Json figures(EngineFigures(none->report));
+  EXPECT_THAT(*figures.Find("first_refusal")->AsString(), HasSubstr("KV blocks"));
+  for (const char* name : {"ttft_p50_seconds", "itl_p99_seconds", "e2e_p90_seconds", "token_hit_rate"}) {
+    EXPECT_TRUE(figures.Find(name)->is_null()) << name;
+  }
+  options.kv_blocks = 2000;
+  const Json some(EngineFigures(EngineReplay(Chat(), options, {}).value().report));
+  EXPECT_GT(some.Find("ttft_p50_seconds")->AsNumber().value_or(0), 0);
+}
+
+// The tiers of a profile count as far as flags do not say otherwise, and the output says which they are.
+TEST(EngineReplay, TiersAreThoseThatTheProfileMeasured) {
+  cost::CalibrationProfile profile{
+      .key = {.model = "ab12", .numerics = "cpu-1", .isa = "avx2", .threads = 2, .kv_type = "f16"},
+      .source = "a test",
+      .curve = {0.01, 5e-5, 4e-9, 0, 2e-5},
+      .tiers = {}};
+  profile.tiers[TierIndex(TierId::kHost)][0] = TierRate{1e-3, 7e8};
+  profile.tiers[TierIndex(TierId::kDisk)] = {TierRate{2e-3, 3e8}, TierRate{4e-3, 1e8}};
+  const std::string path = testing::TempDir() + "replay_sweep_test_profile.json";
+  ASSERT_TRUE(WriteFileAtomically(path, cost::ProfileText(profile)).ok());
+  EngineReplayOptions options{.engine = true, .profile = path, .kv_blocks = 100};
+  options.host_blocks = options.disk_blocks = 5000;
+  const ReplayMachine measured = MachineOf(options).value();
+  ASSERT_TRUE(measured.tiers.link.has_value());
+  EXPECT_EQ(measured.tiers.link->bytes_per_second, 7e8);
+  EXPECT_EQ(measured.tiers.link->latency, Nanos(1'000'000));
+  EXPECT_EQ(measured.tiers.disk_read, (TierRate{2e-3, 3e8}));
+  EXPECT_EQ(measured.tiers.disk_write, (TierRate{4e-3, 1e8}));
+  EXPECT_EQ(
+      measured.facts.tier_rates,
+      "host link 0.7 GB/s after 1000 us (measured), disk reads 0.3 GB/s after 2000 us (measured), writes 0.1 GB/s "
+      "after 4000 us (measured)");
+  options.host_link.bytes = 2'000'000'000;
+  options.disk_read.bytes = 5'000'000'000;
+  options.disk_latency = 0;
+  const ReplayMachine given = MachineOf(options).value();
+  EXPECT_EQ(given.tiers.link->bytes_per_second, 2e9);
+  EXPECT_EQ(given.tiers.disk_read, (TierRate{0, 5e9}));
+  EXPECT_EQ(given.tiers.disk_write, (TierRate{0, 1e8}));
+  options = {.engine = true, .step_curve = "0.01,5e-5,4e-9,0,2e-5", .kv_blocks = 100};
+  options.disk_blocks = 5000;
+  const ReplayMachine assumed = MachineOf(options).value();
+  EXPECT_FALSE(assumed.tiers.link.has_value());
+  EXPECT_EQ(assumed.facts.tier_rates,
+            "disk reads 3 GB/s after 100 us (assumed), writes 1.5 GB/s after 100 us (assumed)");
 }
 
 }  // namespace

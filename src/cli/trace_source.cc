@@ -28,6 +28,17 @@ Result<sim::WordsOfText> TokenizerWords(const std::string& name) {
 
 }  // namespace
 
+std::vector<OptionRule> TraceRules() {
+  std::vector<OptionRule> rules = {
+      {"TRACE", {}, {"workload"}},
+      {"requests", {"workload"}, {}},
+      {"seed", {"workload", "reuse"}, {}},
+      {"tokenizer", {}, {"workload"}},
+  };
+  for (OptionRule& rule : RulesOfAll<sim::ReadTraceOptions>({}, {"workload"})) rules.push_back(std::move(rule));
+  return rules;
+}
+
 bool ChangesTrace(std::string_view name) {
   bool found = false;
   TraceSource source;
@@ -54,16 +65,21 @@ Result<sim::TraceFile> LoadTrace(const TraceSource& source) {
   return sim::ReadTraceFile(source.path, read);
 }
 
-std::string Describe(const TraceSource& source, const sim::TraceFile& file) {
+std::string DescribeTrace(const TraceSource& source, const sim::TraceFile& file) {
   if (!source.workload.empty()) return fmt::format("{}: {} requests", source.workload, file.trace.requests.size());
-  std::string line =
-      fmt::format("{}: {}{}, {} requests", source.path, file.format,
-                  source.read.format.empty() ? " by its first line" : "", FormatCount(file.trace.requests.size()));
-  if (file.skipped_lines > 0) {
-    line += fmt::format("; {} bad line{} skipped, the first: {}", FormatCount(file.skipped_lines),
-                        file.skipped_lines == 1 ? "" : "s", file.first_skipped);
-  }
-  return line;
+  return fmt::format("{}: {}{}, {} requests", source.path, file.format,
+                     source.read.format.empty() ? " by its first line" : "", FormatCount(file.trace.requests.size()));
+}
+
+std::string DescribeSkipped(const sim::TraceFile& file) {
+  if (file.skipped_lines == 0) return "";
+  return fmt::format("{} bad line{} skipped, the first: {}", FormatCount(file.skipped_lines),
+                     file.skipped_lines == 1 ? "" : "s", file.first_skipped);
+}
+
+std::string Describe(const TraceSource& source, const sim::TraceFile& file) {
+  const std::string skipped = DescribeSkipped(file);
+  return DescribeTrace(source, file) + (skipped.empty() ? "" : "; " + skipped);
 }
 
 }  // namespace cachalot::cli

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/status.h"
+#include "cli/option_rules.h"
 #include "sim/read_trace.h"
 #include "sim/workload.h"
 
@@ -45,13 +46,20 @@ inline constexpr const char* kTraceHelp =
     "requests: a Mooncake trace, a record of `serve --record`, Azure's or BurstGPT's CSV, or a log of requests as JSON "
     "lines";
 
+// Which of these settings count with a file, and which with a workload.
+std::vector<OptionRule> TraceRules();
+
 // Whether a setting of that name changes the trace.
 bool ChangesTrace(std::string_view name);
 
 // kInvalid unless there is either a path or a workload. The format of a workload is its name.
 Result<sim::TraceFile> LoadTrace(const TraceSource& source);
 
-// A line about what was read: format, requests, lines that were skipped.
+// A line about what was read: format, requests.
+std::string DescribeTrace(const TraceSource& source, const sim::TraceFile& file);
+// How many lines were skipped, and why the first; empty: none.
+std::string DescribeSkipped(const sim::TraceFile& file);
+// Both.
 std::string Describe(const TraceSource& source, const sim::TraceFile& file);
 
 }  // namespace cachalot::cli

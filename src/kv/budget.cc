@@ -33,11 +33,12 @@ Result<BudgetPlan> PlanBudget(const BudgetInputs& in) {
   if (plan.slots < sequence_slots) {
     KvGeometry geometry = in.geometry;
     geometry.slots = plan.slots;
-    return Invalid(fmt::format(
-        "the KV budget of {} is too small for one sequence of {} tokens, which needs {}: set --kv-memory to at least "
-        "that, or --context to at most {}",
-        FormatBytes(wanted), in.context_tokens, FormatBytes(sequence_bytes),
-        LargestSequence(geometry, in.step_tokens)));
+    const uint64_t largest = LargestSequence(geometry, in.step_tokens);
+    return Invalid(
+        fmt::format("the KV budget of {} is too small for one sequence of {} tokens, which needs {}: set --kv-memory "
+                    "to at least that{}",
+                    FormatBytes(wanted), in.context_tokens, FormatBytes(sequence_bytes),
+                    largest == 0 ? "; not one token fits" : fmt::format(", or --context to at most {}", largest)));
   }
   const uint64_t fixed = in.weight_bytes + in.activation_bytes;
   if (fixed + plan.kv_bytes > in.available_bytes) {

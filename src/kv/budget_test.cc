@@ -51,6 +51,12 @@ TEST(Budget, ExactlyOneSequenceIsEnoughAndOneSlotLessIsNot) {
   EXPECT_THAT(plan.status().message(), HasSubstr("--context to at most 1008"));
 }
 
+TEST(Budget, WhereNotOneTokenFitsNoContextIsAdvised) {
+  BudgetInputs in = Inputs();
+  in.kv_bytes = 1;
+  EXPECT_THAT(PlanBudget(in).status().message(), ::testing::EndsWith("to at least that; not one token fits"));
+}
+
 TEST(Budget, MoreThanTheMachineHasIsRefusedWithTheSum) {
   BudgetInputs in = Inputs();
   in.available_bytes = 1000 * kMiB;

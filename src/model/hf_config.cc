@@ -20,7 +20,7 @@ constexpr HfWindows kPeriod = HfWindows::kPeriod;
 constexpr HfArchitecture kArchitectures[] = {
     {.model_type = "llama"},
     {.model_type = "mistral", .windows = kEvery},
-    {.model_type = "mixtral", .windows = kEvery},
+    {.model_type = "mixtral", .windows = kEvery, .routed = true},
     {.model_type = "qwen2", .windows = HfWindows::kQwen},
     {.model_type = "qwen2_moe", .windows = HfWindows::kQwen},
     {.model_type = "qwen3", .windows = HfWindows::kQwen},
@@ -36,22 +36,22 @@ constexpr HfArchitecture kArchitectures[] = {
     {.model_type = "gemma3n_text", .windows = kPeriod, .period = 5, .tied = true},
     {.model_type = "gemma4_text", .windows = kPeriod, .period = 6, .tied = true},
     {.model_type = "llama4_text", .windows = kPeriod, .period = 4},
-    {.model_type = "gpt_oss", .windows = kPeriod, .period = 2},
+    {.model_type = "gpt_oss", .windows = kPeriod, .period = 2, .routed = true},
     {.model_type = "cohere", .tied = true},
     {.model_type = "cohere2", .windows = kPeriod, .period = 4, .tied = true},
     {.model_type = "olmo2"},
     {.model_type = "olmo3", .windows = kPeriod, .period = 4},
-    {.model_type = "olmoe"},
+    {.model_type = "olmoe", .routed = true},
     {.model_type = "phi", .gated = false},
     {.model_type = "phi3", .windows = kEvery},
-    {.model_type = "phimoe", .windows = kEvery},
+    {.model_type = "phimoe", .windows = kEvery, .routed = true},
     {.model_type = "glm4"},
     {.model_type = "glm4_moe"},
     {.model_type = "granite"},
     {.model_type = "smollm3", .tied = true},
     {.model_type = "seed_oss"},
     {.model_type = "mimo"},
-    {.model_type = "minimax_m2"},
+    {.model_type = "minimax_m2", .routed = true},
     {.model_type = "stablelm"},
     {.model_type = "starcoder2", .windows = kEvery, .gated = false, .tied = true},
     {.model_type = "falcon", .gated = false, .tied = true},
@@ -181,6 +181,36 @@ Status CheckType(const HfFields& fields) {
   return OkStatus();
 }
 
+// What decides elsewhere how much KV there is. What says so by being switched off, or none, changes nothing.
+Result<std::vector<std::string>> ReadIgnoredKeys(const HfFields& fields) {
+  CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> keys, fields.NotRead({"num_key_value_heads",
+                                                                           "num_kv_heads",
+                                                                           "multi_query",
+                                                                           "head_dim",
+                                                                           "global_head_dim",
+                                                                           "num_global_key_value_heads",
+                                                                           "kv_lora_rank",
+                                                                           "qk_rope_head_dim",
+                                                                           "index_head_dim",
+                                                                           "sliding_window",
+                                                                           "sliding_window_pattern",
+                                                                           "attention_chunk_size",
+                                                                           "layer_types",
+                                                                           "num_kv_shared_layers",
+                                                                           "cross_layer_kv_share",
+                                                                           "cla_share_factor",
+                                                                           "attn_layer_period",
+                                                                           "full_attention_interval",
+                                                                           "linear_attn_config",
+                                                                           "hybrid_override_pattern"}));
+  CACHALOT_ASSIGN_OR_RETURN(const bool slides, fields.Flag("use_sliding_window", true));
+  std::erase_if(keys, [&](const std::string& key) {
+    const Json& value = *fields.Find({key});
+    return value == Json(false) || value == Json(int64_t{0}) || (key == "sliding_window" && !slides);
+  });
+  return keys;
+}
+
 }  // namespace
 
 Result<HfConfig> ParseHfConfig(std::string_view text, const std::string& name) {
@@ -200,6 +230,7 @@ Result<HfConfig> ParseHfConfig(std::string_view text, const std::string& name) {
   CACHALOT_RETURN_IF_ERROR(ReadEmbeddings(fields, outer, architecture, sizes, config));
   CACHALOT_RETURN_IF_ERROR(ReadLayers(fields, architecture, sizes, config));
   CACHALOT_RETURN_IF_ERROR(CheckTotal(fields, config));
+  CACHALOT_ASSIGN_OR_RETURN(config.ignored_keys, ReadIgnoredKeys(fields));
   for (const HfFields* part : {&outer, &fields}) CACHALOT_RETURN_IF_ERROR(CheckType(*part));
   if (const Json* quantized = outer.Find({"quantization_config"})) {
     CACHALOT_ASSIGN_OR_RETURN(config.quantization, HfFields(*quantized, name).Text("quant_method"));

@@ -59,6 +59,8 @@ struct HfConfig {
   bool tied_output = false;        // the output is the token embedding, not stored again
   std::string quantization;        // quant_method of the published weights; empty when there is none
   std::vector<HfLayer> layers;
+  // Keys of the config on which KV hangs elsewhere, but which this architecture does not have.
+  std::vector<std::string> ignored_keys;
 };
 
 // Configs are a few KB; the largest of today have 60 KB.

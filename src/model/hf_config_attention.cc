@@ -25,6 +25,7 @@ Result<uint64_t> ReadKvHeads(const HfFields& fields, const HfArchitecture& archi
   const bool falcon = architecture.model_type == "falcon", bigcode = architecture.model_type == "gpt_bigcode";
   CACHALOT_ASSIGN_OR_RETURN(const bool multi_query, fields.Flag("multi_query", falcon || bigcode));
   CACHALOT_ASSIGN_OR_RETURN(const bool grouped, fields.Flag("new_decoder_architecture", false));
+  if (falcon || bigcode) fields.Touch({"num_key_value_heads", "num_kv_heads"});  // older ones have one, or all
   if ((falcon || bigcode) && !grouped) return multi_query ? uint64_t{1} : heads;
   CACHALOT_ASSIGN_OR_RETURN(uint64_t kv_heads,
                             fields.Size({"num_key_value_heads", "num_kv_heads"}, kMaxHfHeads, heads));
@@ -48,6 +49,7 @@ Result<uint32_t> ReadWindow(const HfFields& fields, const HfSizes& sizes, const 
 
 // Multi-head latent attention: one compressed vector per token serves all heads, and a rotated part beside it.
 Result<HfAttention> ReadLatent(const HfFields& fields, const HfSizes& sizes, uint64_t heads) {
+  fields.Touch({"num_key_value_heads", "num_kv_heads", "head_dim"});  // whatever they are, there is one latent
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t rank, fields.Size({"kv_lora_rank"}, kMaxHfRank));
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t q_rank, fields.Count({"q_lora_rank"}, kMaxHfRank));
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t rotated, fields.Size({"qk_rope_head_dim"}, kMaxHfHeadDim));

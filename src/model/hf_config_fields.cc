@@ -22,7 +22,9 @@ Status HfFields::Error(std::string_view key, const std::string& what) const {
 const Json* HfFields::Find(Keys keys) const {
   for (const std::string_view key : keys) {
     const Json* value = object_.Find(key);
-    if (value != nullptr && !value->is_null()) return value;
+    if (value == nullptr || value->is_null()) continue;
+    read_.emplace(key);
+    return value;
   }
   return nullptr;
 }
@@ -106,6 +108,18 @@ Result<std::vector<int64_t>> HfFields::Integers(Keys keys, uint64_t most) const 
     integers.push_back(*integer);
   }
   return integers;
+}
+
+Result<std::vector<std::string>> HfFields::NotRead(Keys keys) const {
+  std::vector<std::string> names;
+  for (const std::string_view key : keys) {
+    const Json* value = object_.Find(key);
+    if (value == nullptr || value->is_null() || read_.contains(key)) continue;
+    if (value->AsNumber().value_or(0) < 0)
+      return Error(key, fmt::format("is {}, expected none below 0", Shown(*value)));
+    names.emplace_back(key);
+  }
+  return names;
 }
 
 }  // namespace cachalot::model

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,12 +40,19 @@ class HfFields {
   Result<std::vector<std::string>> Texts(Keys keys, uint64_t layers) const;
   Result<std::vector<int64_t>> Integers(Keys keys, uint64_t most) const;
 
+  // As if they had been looked for.
+  void Touch(Keys keys) const { read_.insert(keys.begin(), keys.end()); }
+  // Of the keys, those that are there and were never looked for, in that order. kInvalid for a number below 0, which
+  // none of them may be.
+  Result<std::vector<std::string>> NotRead(Keys keys) const;
+
  private:
   std::string_view KeyOf(Keys keys) const;
   Result<uint64_t> Bounded(Keys keys, uint64_t min, uint64_t max) const;
 
   const Json& object_;
   const std::string name_;
+  mutable std::set<std::string, std::less<>> read_;  // keys that were looked for
 };
 
 }  // namespace cachalot::model

@@ -100,14 +100,15 @@ Result<std::vector<HfLayerKind>> ReadListedKinds(const HfFields& fields, uint64_
 Result<std::vector<bool>> ReadSlidingLayers(const HfFields& fields, const HfArchitecture& architecture,
                                             uint64_t layers) {
   std::vector<bool> sliding(layers);
-  const bool has_window = fields.Find({"sliding_window"}) != nullptr;
+  const auto has_window = [&] { return fields.Find({"sliding_window"}) != nullptr; };
   switch (architecture.windows) {
     case HfWindows::kNone: break;
-    case HfWindows::kEveryLayer: sliding.assign(layers, has_window); break;
+    case HfWindows::kEveryLayer: sliding.assign(layers, has_window()); break;
     case HfWindows::kQwen: {
       CACHALOT_ASSIGN_OR_RETURN(const bool used, fields.Flag("use_sliding_window", false));
       CACHALOT_ASSIGN_OR_RETURN(const uint64_t from, fields.Count({"max_window_layers"}, kMaxHfLayers));
-      for (uint64_t i = from; i < layers; ++i) sliding[i] = used && has_window;
+      const bool slides = has_window() && used;
+      for (uint64_t i = from; i < layers; ++i) sliding[i] = slides;
       break;
     }
     case HfWindows::kPeriod: {
@@ -122,11 +123,13 @@ Result<std::vector<bool>> ReadSlidingLayers(const HfFields& fields, const HfArch
 }
 
 // Which layers have routed experts, as far as layer kinds do not say it.
-Result<std::vector<bool>> ReadSparseLayers(const HfFields& fields, uint64_t layers) {
+Result<std::vector<bool>> ReadSparseLayers(const HfFields& fields, const HfArchitecture& architecture,
+                                           uint64_t layers) {
   std::vector<bool> sparse(layers);
   const HfFields::Keys counts = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t experts, fields.Count(counts, kMaxHfExperts));
   if (experts == 0) {
+    if (architecture.routed) CACHALOT_RETURN_IF_ERROR(fields.Size(counts, kMaxHfExperts).status());
     const HfFields::Keys chosen = {"num_experts_per_tok", "num_experts_per_token"};
     CACHALOT_ASSIGN_OR_RETURN(const uint64_t each, fields.Count(chosen, kMaxHfExperts));
     if (fields.Find(counts) == nullptr || each == 0) return sparse;
@@ -154,7 +157,7 @@ Status CompleteKinds(const HfFields& fields, const HfArchitecture& architecture,
                      std::vector<HfLayerKind>& kinds) {
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t shared, fields.Count({"num_kv_shared_layers"}, layers));
   CACHALOT_ASSIGN_OR_RETURN(const bool beside, fields.Flag("enable_moe_block", false));
-  CACHALOT_ASSIGN_OR_RETURN(const auto sparse, ReadSparseLayers(fields, layers));
+  CACHALOT_ASSIGN_OR_RETURN(const auto sparse, ReadSparseLayers(fields, architecture, layers));
   if (shared == layers) return fields.Error("num_kv_shared_layers", fmt::format("is {}, all there are", shared));
   const bool none = architecture.recurrent == HfRecurrent::kMamba2 && architecture.model_type == "mamba2";
   for (uint64_t i = 0; i < layers; ++i) {
@@ -185,6 +188,10 @@ Result<uint64_t> ReadLayerCount(const HfFields& fields, const HfArchitecture& ar
 Result<std::vector<HfLayerKind>> ReadLayerKinds(const HfFields& fields, const HfArchitecture& architecture,
                                                 const HfSizes& sizes) {
   CACHALOT_ASSIGN_OR_RETURN(std::vector<HfLayerKind> kinds, ReadListedKinds(fields, sizes.layers));
+  // A list says all that these would.
+  if (!kinds.empty())
+    fields.Touch(
+        {"sliding_window", "sliding_window_pattern", "attn_layer_period", "layer_types", "full_attention_interval"});
   const bool listed_feeds = !kinds.empty() && architecture.model_type == "nemotron_h";
   if (kinds.empty()) {
     kinds.resize(sizes.layers);

@@ -45,6 +45,7 @@ struct HfArchitecture {
   bool gated = true;               // a feed-forward has three matrices, else two
   bool tied = false;               // the output is the embedding, unless the config says otherwise
   bool learned_positions = false;  // there is an embedding of positions
+  bool routed = false;             // each feed-forward has experts
 };
 
 enum class HfFeed : uint8_t { kNone, kDense, kSparse, kBoth };

@@ -155,12 +155,50 @@ TEST(HfConfigErrors, NoExpertsCannotBeChosenFromAndNoTypeIsMadeUp) {
   json config = Llama();
   config["model_type"] = "mixtral";
   config.update({{"num_local_experts", 0}, {"num_experts_per_tok", 2}});
+  EXPECT_NE(ParseHfConfig(config.dump(), "x").status().message().find("num_local_experts"), std::string::npos);
+  config["model_type"] = "qwen3_moe";
   EXPECT_NE(ParseHfConfig(config.dump(), "x").status().message().find("num_experts_per_tok"), std::string::npos);
   config = Llama();
   config["torch_dtype"] = "float77";
   EXPECT_NE(ParseHfConfig(config.dump(), "x").status().message().find("torch_dtype"), std::string::npos);
   config["torch_dtype"] = "bfloat16";
   EXPECT_TRUE(ParseHfConfig(config.dump(), "x").ok());
+}
+
+TEST(HfConfig, KeysOnWhichKvHangsElsewhereAreNamedWhereTheArchitectureHasNone) {
+  json config = Llama();
+  config.update({{"kv_lora_rank", 512}, {"cross_layer_kv_share", 2}, {"sliding_window", 128}, {"head_dim", 8}});
+  EXPECT_EQ(Read(config).ignored_keys,
+            (std::vector<std::string>{"kv_lora_rank", "sliding_window", "cross_layer_kv_share"}));
+  config = Llama();
+  config.update(
+      {{"sliding_window", 128}, {"use_sliding_window", false}, {"kv_lora_rank", nullptr}, {"multi_query", false}});
+  EXPECT_TRUE(Read(config).ignored_keys.empty());
+  config["model_type"] = "qwen2";
+  config["max_window_layers"] = 4;
+  EXPECT_TRUE(Read(config).ignored_keys.empty());
+  config["model_type"] = "mistral";
+  config.erase("use_sliding_window");
+  EXPECT_TRUE(Read(config).ignored_keys.empty());
+  config["layer_types"] = std::vector<std::string>(4, "full_attention");
+  EXPECT_TRUE(Read(config).ignored_keys.empty());
+}
+
+TEST(HfConfigErrors, NumbersBelow0AreRefusedThoughNobodyReadsThem) {
+  json config = Llama();
+  config["sliding_window"] = -3;
+  EXPECT_EQ(ErrorOf(config), "config.json: \"sliding_window\" is -3, expected none below 0");
+  config = Llama();
+  config["kv_lora_rank"] = -1;
+  EXPECT_EQ(ErrorOf(config), "config.json: \"kv_lora_rank\" is -1, expected none below 0");
+}
+
+TEST(HfConfigErrors, AnArchitectureOfExpertsHasSome) {
+  json config = Llama();
+  config["model_type"] = "mixtral";
+  EXPECT_EQ(ErrorOf(config), "config.json: \"num_local_experts\" is missing, expected an integer from 1 to 16384");
+  config["num_local_experts"] = 0;
+  EXPECT_EQ(ErrorOf(config), "config.json: \"num_local_experts\" is 0, expected an integer from 1 to 16384");
 }
 
 TEST(HfConfig, AMultimodalConfigIsReadAsItsTextPart) {

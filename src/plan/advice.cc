@@ -35,7 +35,7 @@ std::vector<Probe> ProbesOf(const Setting& now, const Outcome& present) {
   });
   add(Constraint::kFragmentation, "only tokens take room", [&](Setting& s) {
     s.slots = static_cast<uint64_t>(static_cast<double>(s.slots) / std::max(1 - present.waste, 0.01));
-    s.max_tokens = 0;
+    s.asks_exactly = true;
   });
   const bool read_apart = std::ranges::any_of(now.reading, [](double seconds) { return seconds > 0; });
   add(Constraint::kBandwidth, "memory twice as fast", [&](Setting& s) {
@@ -98,6 +98,8 @@ Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate) {
   std::vector<Setting> settings;
   for (const Probe& probe : diagnosis.probes) settings.push_back(probe.setting);
   for (const Lever& lever : levers) settings.push_back(lever.setting);
+  const std::vector<Lever> credits = CreditsOf(present);
+  for (const Lever& credit : credits) settings.push_back(credit.setting);
   CACHALOT_ASSIGN_OR_RETURN(outcomes, simulate(settings));
 
   for (size_t i = 0; i < diagnosis.probes.size(); ++i) {
@@ -110,6 +112,11 @@ Result<Diagnosis> Diagnose(const Present& present, const Simulate& simulate) {
     const double gain = GainOf(diagnosis.present, after);
     auto& list = gain >= kLeastGain ? diagnosis.advice : diagnosis.rejected;
     list.push_back({levers[i], std::move(after), gain});
+  }
+  for (size_t i = 0; i < credits.size(); ++i) {
+    Outcome& without = outcomes[diagnosis.probes.size() + levers.size() + i];
+    const double gain = GainOf(without, diagnosis.present);
+    diagnosis.credits.push_back({credits[i], std::move(without), gain});
   }
   SortProbes(&diagnosis.probes);
   std::ranges::stable_sort(diagnosis.advice, {}, [](const Advice& advice) {

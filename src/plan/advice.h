@@ -56,6 +56,7 @@ struct Diagnosis {
   std::optional<Constraint> binds;  // nothing, where they are not
   std::vector<Advice> advice;       // in the order in which to try them
   std::vector<Advice> rejected;     // no better, or worse
+  std::vector<Advice> credits;      // what is in use: without it, and how many times as good it is with it
 };
 
 inline constexpr double kLeastGain = 1.05;

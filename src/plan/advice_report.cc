@@ -71,21 +71,39 @@ std::vector<std::string> LeverSentences(const Diagnosis& diagnosis) {
   return sentences;
 }
 
+std::string_view FitVerdict(uint64_t holds, const LevelSpread& held, const std::optional<LevelSpread>& promised) {
+  const LevelSpread& needed = promised ? *promised : held;
+  if (needed.peak <= holds) return "it fits";
+  if (needed.p99 <= holds) return "it fits but for the peak";
+  return held.peak <= holds ? "what they hold fits, what they are promised does not" : "it does not fit";
+}
+
+LevelSpread LevelsOf(const Outcome& outcome, uint64_t ServedSpan::*tokens) {
+  std::vector<Level> levels;
+  for (const ServedSpan& span : outcome.spans) {
+    if (span.served) levels.push_back({span.first_token, span.finish, span.*tokens});
+  }
+  return SpreadOf(levels);
+}
+
 std::string CapacitySentence(const Present& present, const Diagnosis& diagnosis) {
   const Outcome& roomy = ProbeOf(diagnosis, Constraint::kCapacity).outcome;
   const LevelSpread held = TokensHeld(roomy);
   const uint64_t holds = TokensOf(present.setting);
+  const std::optional<LevelSpread> promised = TokensPromised(present.setting, roomy);
+  std::string promises;
+  if (promised) {
+    promises = fmt::format("; guaranteed admission sets aside for what they ask for, {} and {}",
+                           FormatCount(promised->p99), FormatCount(promised->peak));
+  }
   return fmt::format(
       "Capacity: the pool holds {} tokens; had it room for all, those who generate{} would hold {} at p99 and {} at "
-      "the peak: {}.",
+      "the peak{}: {}.",
       FormatCount(holds),
       roomy.served == roomy.requests ? ""
                                      : fmt::format(" ({} of {}; others are refused even so)", FormatCount(roomy.served),
                                                    FormatCount(roomy.requests)),
-      FormatCount(held.p99), FormatCount(held.peak),
-      held.peak <= holds  ? "it fits"
-      : held.p99 <= holds ? "it fits but for the peak"
-                          : "it does not fit");
+      FormatCount(held.p99), FormatCount(held.peak), promises, FitVerdict(holds, held, promised));
 }
 
 std::string CostSentence(const Diagnosis& diagnosis) {
@@ -116,12 +134,12 @@ uint64_t TokensOf(const Setting& setting) {
                                static_cast<double>(setting.context_tokens));
 }
 
-LevelSpread TokensHeld(const Outcome& outcome) {
-  std::vector<Level> levels;
-  for (const ServedSpan& span : outcome.spans) {
-    if (span.served) levels.push_back({span.first_token, span.finish, span.tokens});
-  }
-  return SpreadOf(levels);
+LevelSpread TokensHeld(const Outcome& outcome) { return LevelsOf(outcome, &ServedSpan::tokens); }
+
+std::optional<LevelSpread> TokensPromised(const Setting& setting, const Outcome& outcome) {
+  const auto more = [](const ServedSpan& span) { return span.served && span.promised > span.tokens; };
+  if (setting.admission != "guaranteed" || std::ranges::none_of(outcome.spans, more)) return std::nullopt;
+  return LevelsOf(outcome, &ServedSpan::promised);
 }
 
 Report BuildAdviceReport(const AdvisedTraffic& traffic, const Present& present, const Diagnosis& diagnosis) {
@@ -135,6 +153,9 @@ Report BuildAdviceReport(const AdvisedTraffic& traffic, const Present& present, 
   if (!diagnosis.present.first_refusal.empty()) report.answers.push_back(RefusalSentence(diagnosis.present));
   report.answers.push_back(BindingSentence(diagnosis));
   for (std::string& sentence : LeverSentences(diagnosis)) report.answers.push_back(std::move(sentence));
+  if (std::string ignored = IgnoredKeysText(present.request.model); !ignored.empty()) {
+    report.answers.push_back(ignored + ".");
+  }
   report.answers.push_back(CapacitySentence(present, diagnosis));
   report.answers.push_back(CostSentence(diagnosis));
   report.tables = TrafficTables(traffic, diagnosis);

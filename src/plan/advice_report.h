@@ -15,7 +15,8 @@
 namespace cachalot::plan {
 
 struct AdvisedTraffic {
-  std::string source;  // of the trace
+  std::string source;   // of the trace
+  std::string skipped;  // of its lines; empty: none
   sim::TrafficProfile profile;
   uint64_t simulated_requests = 0;  // from the beginning of the trace
   double ttft_target = 0;           // seconds; 0: none

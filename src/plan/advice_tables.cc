@@ -32,6 +32,10 @@ Table CapacityTable(const Present& present, const Diagnosis& diagnosis) {
   row("had it room for all: held at p50", open.p50);
   row("at p99", open.p99);
   row("at the peak", open.peak);
+  if (const std::optional<LevelSpread> promised = TokensPromised(now, WithRoom(diagnosis))) {
+    row("set aside for what they ask for, at p99", promised->p99);
+    row("at the peak", promised->peak);
+  }
   row("all text of the trace, each prefix once", present.traffic.distinct_tokens);
   table.notes = {"what requests share counts for each of them, but in the last row"};
   return table;
@@ -117,6 +121,21 @@ Table LeverTable(const Diagnosis& diagnosis) {
   return table;
 }
 
+Table CreditTable(const Diagnosis& diagnosis) {
+  Table table{.key = "in_use",
+              .title = "What is in use already, and what it would be without",
+              .columns = {{"lever", "in use"}, {"gain", "times as good with it"}}};
+  for (Column& column : OutcomeColumns()) table.columns.push_back(std::move(column));
+  table.columns.push_back({"note", "note"});
+  for (const Advice& credit : diagnosis.credits) {
+    std::vector<Cell> cells = {Text(credit.lever.name), Times(credit.gain)};
+    Append(OutcomeCells(credit.after), &cells);
+    cells.push_back(Text(credit.lever.note));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
 Table RejectedTable(const Diagnosis& diagnosis) {
   Table table{.key = "no_help",
               .title = "What does not help",
@@ -139,6 +158,7 @@ kv::KvGeometry GeometryOf(const Setting& setting) {
 std::vector<Table> AdviceTables(const AdvisedTraffic& traffic, const Present& present, const Diagnosis& diagnosis) {
   std::vector<Table> tables = {CapacityTable(present, diagnosis), CostTable(diagnosis), ConstraintTable(diagnosis)};
   if (!diagnosis.advice.empty()) tables.push_back(LeverTable(diagnosis));
+  if (!diagnosis.credits.empty()) tables.push_back(CreditTable(diagnosis));
   if (!diagnosis.rejected.empty()) tables.push_back(RejectedTable(diagnosis));
   std::vector<std::string>& notes = tables[2].notes;
   notes.push_back(fmt::format("the first {} requests, run by the server's engine in virtual time",
@@ -146,6 +166,9 @@ std::vector<Table> AdviceTables(const AdvisedTraffic& traffic, const Present& pr
   notes.push_back(traffic.ttft_target > 0
                       ? fmt::format("served: with the first token within {}", FormatCell(Seconds(traffic.ttft_target)))
                       : "times as good: more requests served, or else the mean time per request");
+  if (present.setting.disk_slots > 0) {
+    notes.push_back(fmt::format("tiers: {}", DiskRateText(present.request.machine, present.setting)));
+  }
   return tables;
 }
 

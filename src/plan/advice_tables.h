@@ -5,6 +5,7 @@
 // Cost:      linear in the requests.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,5 +26,7 @@ kv::KvGeometry GeometryOf(const Setting& setting);
 uint64_t TokensOf(const Setting& setting);
 // Tokens of requests that generate, over time.
 LevelSpread TokensHeld(const Outcome& outcome);
+// Of what admission sets aside for them; nothing where it promises no more than they hold.
+std::optional<LevelSpread> TokensPromised(const Setting& setting, const Outcome& outcome);
 
 }  // namespace cachalot::plan

@@ -95,6 +95,97 @@ TEST(Levers, EachChangesTheSettingAndSaysWhatItTakes) {
   }
 }
 
+const Lever* LeverIn(const std::vector<Lever>& levers, std::string_view begin) {
+  const auto found = std::ranges::find_if(levers, [&](const Lever& lever) { return lever.name.starts_with(begin); });
+  return found == levers.end() ? nullptr : &*found;
+}
+
+// Each as the issue names it, changing what its name says.
+TEST(Levers, ThereIsOneOfEachFamily) {
+  Present present = SmallPresent();
+  present.traffic.reorder = true;
+  present.traffic.asked_most = 4000;
+  const Setting& now = present.setting;
+  const std::vector<Lever> levers = LeversOf(present);
+  const auto changes = [&](std::string_view begin, const std::function<bool(const Setting&)>& as_expected) {
+    const Lever* lever = LeverIn(levers, begin);
+    ASSERT_NE(lever, nullptr) << begin;
+    EXPECT_TRUE(as_expected(lever->setting)) << begin;
+  };
+  changes("prompt order", [&](const Setting& s) { return s.reordered; });
+  changes("eviction by lru", [&](const Setting& s) { return s.eviction == "lru"; });
+  changes("KV as int8", [&](const Setting& s) { return s.slots > now.slots * 1.8 && s.slots < now.slots * 1.9; });
+  changes("KV as int4", [&](const Setting& s) { return s.slots > now.slots * 3.5 && s.slots < now.slots * 3.6; });
+  changes("host memory for KV", [&](const Setting& s) { return s.host_slots > 0; });
+  changes("disk for KV", [&](const Setting& s) { return s.disk_slots > 0; });
+  changes("expected admission", [&](const Setting& s) { return s.admission == "expected"; });
+  changes("context of at most 1,000 tokens", [&](const Setting& s) { return s.context_tokens == 1000; });
+  changes("answers of at most 100 tokens", [&](const Setting& s) { return s.output_limit == 100; });
+  changes("requests that ask for at most 200 tokens", [&](const Setting& s) { return s.output_limit == 200; });
+  changes("128 sequences at once", [&](const Setting& s) { return s.max_sequences == 128; });
+  changes("weights as q4_k", [&](const Setting& s) { return s.reading[0] < now.reading[0] / 2; });
+  changes("2 devices share", [&](const Setting& s) { return s.slots > 2 * now.slots; });
+  changes("token eviction", [&](const Setting& s) { return s.slots == 2 * now.slots && !s.prefix_cache; });
+  changes("a model with grouped queries", [&](const Setting& s) { return s.slots == 2 * now.slots; });
+  changes("twice the KV memory", [&](const Setting& s) { return s.slots == 2 * now.slots; });
+  present.setting.prefix_cache = false;
+  EXPECT_NE(LeverIn(LeversOf(present), "prefix caching"), nullptr);
+  present.setting.admission = "expected";
+  EXPECT_NE(LeverIn(LeversOf(present), "0 % of the pool left free"), nullptr);
+}
+
+// Also for a model that has a KV head for eight query heads already.
+TEST(Levers, OtherArchitecturesKeepLess) {
+  Present present = SmallPresent();
+  present.request.model = KnownModel("llama-3.1-70b");
+  present.request.machine.shards.tensor = 8;
+  present.setting = *SettingOf(present.request, 0);
+  const Setting& now = present.setting;
+  const std::vector<Lever> levers = LeversOf(present);
+  EXPECT_EQ(LeverIn(levers, "a model with grouped queries"), nullptr);
+  const Lever* latent = LeverIn(levers, "a model with latent attention");
+  ASSERT_NE(latent, nullptr);
+  EXPECT_EQ(latent->setting.slots, static_cast<uint64_t>(static_cast<double>(now.slots) / (576.0 / 2048)));
+  const Lever* sliding = LeverIn(levers, "a model with sliding windows");
+  ASSERT_NE(sliding, nullptr);
+  const Setting& s = sliding->setting;
+  EXPECT_EQ(std::ranges::count(s.kv.layers, 1024u, &LayerKvShape::window), 67);  // of 80
+  EXPECT_DOUBLE_EQ(s.reading[2] + s.reading[3], now.reading[2]);
+  EXPECT_NEAR(s.reading[2] / now.reading[2], 13.0 / 80, 1e-12);
+  EXPECT_LE(s.slots * s.slot_bytes, now.slots * now.slot_bytes);
+  EXPECT_GT((s.slots + 1) * s.slot_bytes, now.slots * now.slot_bytes);
+  // What has windows, or a latent, already is offered neither.
+  present.request.model = KnownModel("gemma-3-27b");
+  present.request.machine.shards.tensor = 1;
+  present.setting = *SettingOf(present.request, 0);
+  EXPECT_EQ(LeverIn(LeversOf(present), "a model with sliding windows"), nullptr);
+}
+
+TEST(Credits, ArePagingAndPrefixCachingAgainstGoingWithout) {
+  Present present = SmallPresent();
+  present.setting.slots = 5 * 8192 / 16;  // five whole contexts
+  const std::vector<Lever> credits = CreditsOf(present);
+  ASSERT_EQ(credits.size(), 2u);
+  EXPECT_EQ(credits[0].name, "paging");
+  EXPECT_EQ(credits[0].setting.max_sequences, 5u);
+  EXPECT_EQ(credits[0].note, "against room for the whole context of 8,192 tokens for each: 5 at once");
+  EXPECT_EQ(credits[1].name, "prefix caching");
+  EXPECT_FALSE(credits[1].setting.prefix_cache);
+
+  const Simulate simulate = [&](std::span<const Setting> settings) -> Result<std::vector<Outcome>> {
+    std::vector<Outcome> outcomes;
+    for (const Setting& s : settings)
+      outcomes.push_back(Served(100, s.max_sequences == 5 ? 6 : s.prefix_cache ? 2 : 3));
+    return outcomes;
+  };
+  const Result<Diagnosis> diagnosis = Diagnose(present, simulate);
+  ASSERT_TRUE(diagnosis.ok());
+  EXPECT_DOUBLE_EQ(diagnosis->credits[0].gain, 3);
+  EXPECT_DOUBLE_EQ(diagnosis->credits[1].gain, 1.5);
+  const Report report = BuildAdviceReport({.source = "test", .profile = {}}, present, *diagnosis);
+  EXPECT_NE(std::ranges::find(report.tables, "in_use", &Table::key), report.tables.end());
+}
+
 TEST(Levers, WhatIsLeftFreeIsTriedWhereNothingIsGuaranteed) {
   const auto reserves = [](const Present& present) {
     std::vector<std::string> flags;
@@ -107,6 +198,16 @@ TEST(Levers, WhatIsLeftFreeIsTriedWhereNothingIsGuaranteed) {
   EXPECT_TRUE(reserves(present).empty());
   present.setting.admission = "optimistic";
   EXPECT_EQ(reserves(present), (std::vector<std::string>{"--admission-reserve 0", "--admission-reserve 0.1"}));
+}
+
+TEST(Levers, TokenEvictionSharesNoPrefixes) {
+  Present present = SmallPresent();
+  present.setting.host_slots = present.setting.disk_slots = 5000;
+  const std::vector<Lever> levers = LeversOf(present);
+  const auto eviction = std::ranges::find(levers, "token eviction", &Lever::name);
+  ASSERT_NE(eviction, levers.end());
+  EXPECT_FALSE(eviction->setting.prefix_cache);
+  EXPECT_EQ(eviction->setting.host_slots + eviction->setting.disk_slots, 0u);
 }
 
 TEST(Setting, TheMachineReadsItsWeightsInEachStep) {
@@ -173,6 +274,33 @@ TEST(Report, BeginsWithHowManyAreRefused) {
   });
   const Report report = BuildAdviceReport({.source = "test", .profile = {}}, SmallPresent(), *half);
   EXPECT_EQ(report.answers[0], "50 of 100 requests are refused, the first because: it is too long.");
+}
+
+TEST(Setting, TiersAreAsFastAsTheyWereMeasured) {
+  PlanRequest request = SmallPresent().request;
+  EXPECT_EQ(SettingOf(request, 1 << 30)->disk_read, Setting{}.disk_read);
+  EXPECT_EQ(DiskRateText(request.machine, *SettingOf(request, 1 << 30)), "a disk that reads 3 GB/s (assumed)");
+  request.machine.measured = StepCurve{0.01, 1e-5, 0, 0, 0};
+  EXPECT_FALSE(SettingOf(request, 1 << 30)->host_link.has_value());
+  request.machine.tiers[TierIndex(TierId::kHost)][0] = TierRate{1e-5, 9e9};
+  request.machine.tiers[TierIndex(TierId::kDisk)] = {TierRate{2e-3, 3e8}, TierRate{4e-3, 1e8}};
+  const Setting measured = *SettingOf(request, 1 << 30);
+  EXPECT_EQ(measured.host_link, (TierRate{1e-5, 9e9}));
+  EXPECT_EQ(measured.disk_read, (TierRate{2e-3, 3e8}));
+  EXPECT_EQ(measured.disk_write, (TierRate{4e-3, 1e8}));
+  const std::vector<Lever> levers =
+      LeversOf({.setting = measured, .request = request, .kv_bytes = 1 << 30, .traffic = {}});
+  const auto disk = std::ranges::find(levers, "disk for KV", &Lever::name);
+  ASSERT_NE(disk, levers.end());
+  EXPECT_EQ(disk->note, "a disk that reads 0.3 GB/s (measured)");
+}
+
+TEST(Report, OfATraceWithSkippedLinesSaysSoBesideItsTitle) {
+  const Result<Diagnosis> all = DiagnoseServed([](const Setting&) { return Served(100, 1); });
+  const Report report =
+      BuildAdviceReport({.source = "t: azure", .skipped = "1 bad line skipped", .profile = {}}, SmallPresent(), *all);
+  EXPECT_EQ(report.tables[0].title, "Traffic of t: azure, all at once");
+  EXPECT_NE(std::ranges::find(report.tables[0].notes, "1 bad line skipped"), report.tables[0].notes.end());
 }
 
 TEST(Setting, NoPoolIsLargerThanWhatTheDeviceHasLeft) {

@@ -45,10 +45,17 @@ std::vector<Cell> LevelRow(std::string_view name, const LevelSpread& spread, Cel
 
 Cell Requests(uint64_t requests) { return Count(requests); }
 
+// Requests that come at once take no time to come.
+std::string TitleOf(const AdvisedTraffic& traffic) {
+  const double seconds = ToSeconds(traffic.profile.span);
+  return fmt::format("Traffic of {}{}", traffic.source,
+                     seconds > 0 ? fmt::format(" in {}", FormatCell(Seconds(seconds))) : ", all at once");
+}
+
 Table LengthTable(const AdvisedTraffic& traffic, const Diagnosis& diagnosis) {
   const TrafficProfile& profile = traffic.profile;
   Table table{.key = "traffic",
-              .title = fmt::format("Traffic of {} in {}", traffic.source, FormatCell(Seconds(ToSeconds(profile.span)))),
+              .title = TitleOf(traffic),
               .columns = {{"what", "what"}, {"p50", "p50"}, {"p90", "p90"}, {"p99", "p99"}, {"most", "most"}}};
   table.rows = {SpreadRow("prompt", profile.input, Tokens), SpreadRow("answer", profile.output, Tokens),
                 SpreadRow("context", profile.context, Tokens),
@@ -67,6 +74,7 @@ Table LengthTable(const AdvisedTraffic& traffic, const Diagnosis& diagnosis) {
   }
   table.notes = {fmt::format("{} of the requests go on from an earlier one",
                              FormatCell(Share(Part(profile.returns.size(), profile.requests))))};
+  if (!traffic.skipped.empty()) table.notes.push_back(traffic.skipped);
   if (profile.sessions > 0) table.notes.push_back(fmt::format("{} sessions are named", FormatCount(profile.sessions)));
   if (profile.tenants > 0) {
     table.notes.push_back(fmt::format("{} tenants; the largest sends {} of the requests", FormatCount(profile.tenants),

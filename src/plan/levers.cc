@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "base/units.h"
 #include "kv/eviction.h"
+#include "kv/geometry.h"
 #include "plan/decoding.h"
 
 namespace cachalot::plan {
@@ -15,6 +17,9 @@ namespace {
 constexpr uint64_t kLeastDiskSlots = 1024;              // below, a disk's files hold hardly a block each
 constexpr uint64_t kMostDiskBlock = uint64_t{8} << 20;  // bytes; above, they do not hold a few
 constexpr std::string_view kEstimate = "not in this server: an estimate by plan";
+constexpr std::string_view kOtherModel = "another model: an estimate by plan";
+constexpr std::string_view kNamedLimits = "clients that name a larger limit themselves must name this one";
+constexpr std::string_view kNotAsked = "what requests ask for is not known: taken is what their answers have";
 
 // Gathers levers: copies of the present with one change.
 class Levers {
@@ -23,6 +28,8 @@ class Levers {
 
   Setting now() const { return present_.setting; }
   const Present& present() const { return present_; }
+  // Of output, by one request; 0: not known.
+  uint64_t MostAsked() const { return std::max<uint64_t>(present_.traffic.asked_most, present_.setting.max_tokens); }
   void Add(Lever lever) { levers_.push_back(std::move(lever)); }
   std::vector<Lever> Take() && { return std::move(levers_); }
 
@@ -65,13 +72,15 @@ void AddPolicies(Levers& levers) {
               .flags = now.thrash_control ? "--no-thrash-control" : "--thrash-control",
               .setting = setting});
   for (const std::string_view admission : {"guaranteed", "expected"}) {
-    if (admission == now.admission || now.max_tokens == 0) continue;
+    if (admission == now.admission) continue;
     setting = now;
     setting.admission = admission;
+    std::string note = admission == "expected" ? "some requests may be preempted and computed again" : "";
+    if (levers.MostAsked() == 0) note += fmt::format("{}{}", note.empty() ? "" : "; ", kNotAsked);
     levers.Add({.name = fmt::format("{} admission", admission),
                 .flags = fmt::format("--admission {}", admission),
                 .setting = setting,
-                .note = admission == "expected" ? "some requests are preempted and computed again" : ""});
+                .note = std::move(note)});
   }
   for (const double reserve : {0.0, 0.02, 0.1}) {  // vLLM's watermark
     if (now.admission == "guaranteed" || reserve == now.admission_reserve) continue;
@@ -143,7 +152,7 @@ void AddTiers(Levers& levers) {
                 .flags = fmt::format("--disk-path DIR --disk-size {}", SizeOf(setting.disk_slots * now.slot_bytes)),
                 .setting = setting,
                 .price = Price::kMemory,
-                .note = fmt::format("a disk that reads {:.1f} GB/s", now.disk_read.bytes_per_second / 1e9)});
+                .note = DiskRateText(levers.present().request.machine, now)});
   }
 }
 
@@ -151,6 +160,11 @@ void AddTiers(Levers& levers) {
 Setting Shrunk(const Setting& now, double share) {
   Setting setting = now;
   setting.slots = static_cast<uint64_t>(static_cast<double>(now.slots) / share);
+  for (LayerKvShape& layer : setting.kv.layers) {  // so that links and disks move as much less
+    const auto bytes = static_cast<double>(KvBytesPerToken(layer, setting.kv.type)) * share;
+    const uint32_t pair = 2 * KvTypeBytes(setting.kv.type);
+    layer = {.kv_heads = static_cast<uint32_t>(std::ceil(bytes / pair)), .k_dim = 2, .window = layer.window};
+  }
   setting.reading[2] *= share;
   setting.reading[3] *= share;
   return setting;
@@ -180,17 +194,27 @@ void AddCaps(Levers& levers) {
                 .risk = Risk::kRefuses,
                 .note = "the longest requests are refused"});
   }
-  if (traffic.output_p90 < traffic.output_most && traffic.output_p90 > 0) {
+  const uint64_t asked = levers.MostAsked();
+  const auto limited = [&](uint64_t tokens) {
     Setting setting = levers.now();
-    setting.output_limit = traffic.output_p90;
-    if (setting.max_tokens > 0) {
-      setting.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(setting.max_tokens, traffic.output_p90));
-    }
+    setting.output_limit = tokens;
+    setting.max_tokens = static_cast<uint32_t>(std::min<uint64_t>(setting.max_tokens, tokens));
+    return setting;
+  };
+  if (traffic.output_p90 < traffic.output_most && traffic.output_p90 > 0) {
     levers.Add({.name = fmt::format("answers of at most {} tokens", FormatCount(traffic.output_p90)),
                 .flags = fmt::format("--default-max-tokens {}", traffic.output_p90),
-                .setting = setting,
+                .setting = limited(traffic.output_p90),
+                .price = asked > 0 ? Price::kClients : Price::kFlag,
                 .risk = Risk::kRefuses,
-                .note = "a tenth of the answers is cut; clients that name a limit themselves are not"});
+                .note = fmt::format("a tenth of the answers is cut; {}", kNamedLimits)});
+  }
+  if (asked > traffic.output_most && traffic.output_most > 0) {
+    levers.Add({.name = fmt::format("requests that ask for at most {} tokens", FormatCount(traffic.output_most)),
+                .flags = fmt::format("--default-max-tokens {}", traffic.output_most),
+                .setting = limited(traffic.output_most),
+                .price = Price::kClients,
+                .note = fmt::format("the longest answer that there was; {}", kNamedLimits)});
   }
 }
 
@@ -239,11 +263,62 @@ void AddShards(Levers& levers) {
               .note = std::string(kEstimate)});
 }
 
+// All but each sixth layer see no more than a window, in a pool of as many bytes. Requires layers that see all.
+Setting WithWindows(const Setting& now, uint32_t window, size_t period) {
+  Setting setting = now;
+  double full = 0;
+  for (size_t i = 0; i < setting.kv.layers.size(); ++i) {
+    if ((i + 1) % period != 0) setting.kv.layers[i].window = window;
+    if ((i + 1) % period == 0) ++full;
+  }
+  full /= static_cast<double>(setting.kv.layers.size());
+  for (StepCurve* part : {&setting.curve, &setting.reading}) {
+    (*part)[3] = (*part)[2] * (1 - full);
+    (*part)[2] *= full;
+  }
+  if (const Result<KvLayout> layout = PlanKvLayout(setting.kv, setting.context_tokens); layout.ok()) {
+    setting.slot_bytes = layout->slot_bytes;
+    setting.slots = now.slots * now.slot_bytes / layout->slot_bytes;
+  }
+  return setting;
+}
+
+void AddSliding(Levers& levers) {
+  constexpr uint32_t kWindow = 1024;
+  constexpr size_t kPeriod = 6;  // as Gemma 3
+  const Setting& now = levers.present().setting;
+  const bool sees_all = std::ranges::all_of(now.kv.layers, [](const LayerKvShape& l) { return l.window == 0; });
+  if (!sees_all || now.kv.layers.size() < kPeriod || now.context_tokens <= kWindow) return;
+  levers.Add({.name = "a model with sliding windows",
+              .setting = WithWindows(now, kWindow, kPeriod),
+              .price = Price::kNotHere,
+              .risk = Risk::kQuality,
+              .note = fmt::format("five of six layers see {} tokens; {}", FormatCount(kWindow), kOtherModel)});
+}
+
+// One vector for all heads, as DeepSeek's: 512 values and 64 that are rotated.
+void AddLatent(Levers& levers) {
+  constexpr double kLatentValues = 576;
+  const std::vector<LayerKvShape>& layers = levers.present().request.model.kv_layers;
+  double values = 0;
+  for (const LayerKvShape& layer : layers) values += double{1} * layer.kv_heads * (layer.k_dim + layer.v_dim);
+  const double share = kLatentValues * static_cast<double>(layers.size()) / values;
+  if (layers.empty() || share > 0.9) return;
+  levers.Add({.name = "a model with latent attention",
+              .setting = Shrunk(levers.now(), share),
+              .price = Price::kNotHere,
+              .risk = Risk::kQuality,
+              .note = fmt::format("{} values a token and layer for all heads; {}", kLatentValues, kOtherModel)});
+}
+
 void AddArchitectures(Levers& levers) {
   const Present& present = levers.present();
+  Setting evicting = Shrunk(levers.now(), 0.5);
+  evicting.prefix_cache = false;  // what is left of a text depends on all of it
+  evicting.host_slots = evicting.disk_slots = 0;
   levers.Add(
       {.name = "token eviction",
-       .setting = Shrunk(levers.now(), 0.5),
+       .setting = evicting,
        .price = Price::kNotHere,
        .risk = Risk::kQuality,
        .note = fmt::format("half of the positions are kept; their prefixes are no longer shared; {}", kEstimate)});
@@ -259,12 +334,11 @@ void AddArchitectures(Levers& levers) {
     then += fewer(layer) ? bytes * heads / layer.kv_heads : bytes;
   }
   if (now == 0 || then > 0.9 * now) return;
-  levers.Add(
-      {.name = "a model with grouped queries",
-       .setting = Shrunk(levers.now(), then / now),
-       .price = Price::kNotHere,
-       .risk = Risk::kQuality,
-       .note = fmt::format("a KV head for {} query heads; another model: an estimate by plan", kQueriesPerHead)});
+  levers.Add({.name = "a model with grouped queries",
+              .setting = Shrunk(levers.now(), then / now),
+              .price = Price::kNotHere,
+              .risk = Risk::kQuality,
+              .note = fmt::format("a KV head for {} query heads; {}", kQueriesPerHead, kOtherModel)});
 }
 
 void AddMemory(Levers& levers) {
@@ -289,6 +363,31 @@ std::string_view NameOf(Risk risk) {
   return kNames[static_cast<size_t>(risk)];
 }
 
+std::vector<Lever> CreditsOf(const Present& present) {
+  Levers credits(present);
+  const Setting& now = present.setting;
+  kv::KvGeometry geometry{.block_tokens = now.kv.block_tokens, .windows = {0}, .slots = 0};
+  if (const Result<KvLayout> layout = PlanKvLayout(now.kv, now.context_tokens); layout.ok()) {
+    geometry = kv::GeometryOf(*layout, 0);
+  }
+  const uint64_t whole = now.slots / std::max<uint64_t>(kv::SlotsHeld(geometry, now.context_tokens), 1);
+  if (whole < now.max_sequences) {
+    Setting setting = now;
+    setting.max_sequences = static_cast<uint32_t>(std::max<uint64_t>(whole, 1));
+    credits.Add({.name = "paging",
+                 .setting = setting,
+                 .note = fmt::format("against room for the whole context of {} tokens for each: {} at once",
+                                     FormatCount(now.context_tokens), setting.max_sequences)});
+  }
+  if (now.prefix_cache) {
+    Setting setting = now;
+    setting.prefix_cache = false;
+    setting.host_slots = setting.disk_slots = 0;
+    credits.Add({.name = "prefix caching", .flags = "--prefix-cache", .setting = setting});
+  }
+  return std::move(credits).Take();
+}
+
 std::vector<Lever> LeversOf(const Present& present) {
   Levers levers(present);
   AddPrefixes(levers);
@@ -302,6 +401,8 @@ std::vector<Lever> LeversOf(const Present& present) {
   AddWeights(levers);
   AddShards(levers);
   AddArchitectures(levers);
+  AddSliding(levers);
+  AddLatent(levers);
   return std::move(levers).Take();
 }
 

@@ -42,6 +42,7 @@ struct TrafficFacts {
   uint64_t context_p99 = 0, context_most = 0;  // tokens
   uint64_t output_p90 = 0, output_most = 0;
   uint64_t distinct_tokens = 0;  // KV of all text, each prefix once
+  uint64_t asked_most = 0;       // tokens of output that a request asks for; 0: not known
   bool reorder = false;          // prompts have text in common that no prefix cache finds
   std::string reorder_note;
 };
@@ -54,5 +55,7 @@ struct Present {
 };
 
 std::vector<Lever> LeversOf(const Present& present);
+// What is in use already: each with the setting without it.
+std::vector<Lever> CreditsOf(const Present& present);
 
 }  // namespace cachalot::plan

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/step_curve.h"
+#include "base/tier_rate.h"
 #include "plan/devices.h"
 #include "plan/formats.h"
 #include "plan/sharding.h"
@@ -23,6 +24,7 @@ struct Machine {
   double link_share = 0.8;            // of a link's rate, and of memory's
   std::optional<StepCurve> measured;  // by `cachalot calibrate`, instead of the sheet
   std::string measured_by;            // where and how, if that is known
+  TierRateTable tiers;                // those that were measured with it
 };
 
 uint64_t UsableBytes(const Machine& machine);

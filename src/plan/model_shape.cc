@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/units.h"
 #include "model/gguf.h"
@@ -48,6 +49,12 @@ void AddLayer(const model::HfLayer& layer, ModelShape& shape) {
 
 }  // namespace
 
+std::string IgnoredKeysText(const ModelShape& shape) {
+  if (shape.ignored_keys.empty()) return "";
+  return fmt::format("{}: its config has {}, which the architecture {} does not read: KV is counted without",
+                     shape.name, fmt::join(shape.ignored_keys, ", "), shape.architecture);
+}
+
 Result<ModelShape> ShapeOf(const model::HfConfig& config, const std::string& name, const std::string& source) {
   ModelShape shape;
   shape.name = name;
@@ -57,6 +64,7 @@ Result<ModelShape> ShapeOf(const model::HfConfig& config, const std::string& nam
   shape.width = config.width;
   shape.vocabulary = config.vocabulary;
   shape.context_tokens = config.context_tokens;
+  shape.ignored_keys = config.ignored_keys;
   shape.quantization = config.quantization;
   shape.weights.embeddings = config.embedding_weights;
   shape.weights.output = config.output_weights;

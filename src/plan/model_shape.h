@@ -59,11 +59,15 @@ struct ModelShape {
   WeightCounts weights;
   std::string quantization;                 // of the published weights, as its config names it
   std::optional<uint64_t> file_bytes = {};  // of the weights, where the file itself was read
+  std::vector<std::string> ignored_keys;    // of the config (model/hf_config.h)
 };
 
 Result<ModelShape> ShapeOf(const model::HfConfig& config, const std::string& name, const std::string& source);
 // Of an architecture that this program runs (model/model_spec.h).
 Result<ModelShape> ShapeOf(const model::GgufFile& file);
+
+// What is said where the config has keys that its architecture does not; empty: nothing.
+std::string IgnoredKeysText(const ModelShape& shape);
 
 // The KV of one sequence as base lays it out. Only where there is a layer that keeps KV.
 KvShape KvShapeOf(const ModelShape& shape, uint32_t block_tokens);

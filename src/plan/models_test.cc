@@ -9,6 +9,7 @@
 
 #include "plan/devices.h"
 #include "plan/links.h"
+#include "plan/report.h"
 #include "plan/testing/shapes.h"
 
 namespace cachalot::plan {
@@ -72,6 +73,19 @@ TEST(Catalogue, KeepsTheStateThatTransformersKeeps) {
     EXPECT_EQ(KnownModel(std::string(model.name)).state_values, expected.get<uint64_t>()) << model.name;
   }
   EXPECT_GE(compared, 4u);
+}
+
+TEST(Models, ReadEveryKeyOfTheirConfigsOnWhichKvHangs) {
+  for (const CatalogueModel& model : Models()) {
+    EXPECT_EQ(IgnoredKeysText(KnownModel(std::string(model.name))), "") << model.name;
+  }
+  ModelShape shape = KnownModel("llama-3.1-8b");
+  shape.ignored_keys = {"kv_lora_rank", "sliding_window"};
+  EXPECT_EQ(IgnoredKeysText(shape),
+            "llama-3.1-8b: its config has kv_lora_rank, sliding_window, which the architecture llama does not read: KV "
+            "is counted without");
+  const Report report = BuildReport(MakePlan(RequestFor(shape, "h100", 2048)).value());
+  EXPECT_NE(std::ranges::find(report.answers, IgnoredKeysText(shape) + "."), report.answers.end());
 }
 
 }  // namespace

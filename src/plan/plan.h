@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -27,6 +28,7 @@ struct PlanRequest {
   uint64_t context_tokens = 0;              // of each sequence
   uint64_t users = 0;                       // sequences at once; 0: as many as fit
   uint64_t activation_bytes = 0;            // of one device; 0: estimated
+  std::string activations_by;               // whose they are, where that is not the user's word
   uint64_t host_bytes = 0, disk_bytes = 0;  // lower tiers; 0: none
   std::optional<ConcurrencyProfile> concurrency;
   Prices prices;

@@ -17,6 +17,12 @@ struct Level {
   uint64_t sequences;
 };
 
+std::string ShapeOfGroup(const Shards& shards) {
+  std::string text = fmt::format("{} tensor shard(s)", shards.tensor);
+  if (shards.context > 1) text += fmt::format(" x {} context shards", shards.context);
+  return text;
+}
+
 std::array<Level, 4> LevelsOf(const ConcurrencyProfile& profile) {
   return {{{"mean", profile.mean}, {"p50", profile.p50}, {"p99", profile.p99}, {"peak", profile.peak}}};
 }
@@ -31,6 +37,16 @@ std::optional<Fleet> FleetFor(const Plan& plan, uint64_t sequences) {
   const std::optional<size_t> smallest = SmallestFleet(fleets);
   if (!smallest) return std::nullopt;
   return fleets[*smallest];
+}
+
+uint64_t HeldBy(const std::optional<Fleet>& fleet) { return fleet ? fleet->groups * fleet->group.sequences : 0; }
+
+// What room for `held` sequences does under that load.
+std::string VerdictOn(uint64_t held, const ConcurrencyProfile& profile) {
+  if (held >= profile.peak) return "holds always";
+  std::string verdict = held >= profile.p99 ? "holds at p99" : "fails at p99";
+  if (!profile.samples.empty()) verdict += fmt::format(", short {:.1f} % of the time", ShareAbove(profile, held) * 100);
+  return verdict;
 }
 
 Table FleetTable(const Plan& plan) {
@@ -59,25 +75,21 @@ Table ConcurrencyTable(const Plan& plan, const ConcurrencyProfile& profile) {
               .columns = {{"sized_for", "sized for"},
                           {"sequences", "sequences"},
                           {"kv", "KV memory"},
+                          {"alone", "no more than that"},
                           {"devices", "devices"},
+                          {"held", "they hold"},
                           {"waiting_p99", "without room at p99"},
                           {"waiting_peak", "at the peak"},
-                          {"verdict", "verdict"}}};
+                          {"verdict", "verdict on the devices"}}};
   for (const Level& level : LevelsOf(profile)) {
     const Result<uint64_t> bytes = PoolBytes(plan.sizes, level.sequences, plan.request.context_tokens);
     const std::optional<Fleet> fleet = FleetFor(plan, level.sequences);
-    const auto without_room = [&](uint64_t arriving) {
-      return Sequences(arriving - std::min(arriving, level.sequences));
-    };
-    const bool holds = level.sequences >= profile.p99;
-    std::string verdict = holds ? "holds at p99" : "fails at p99";
-    if (level.sequences >= profile.peak) verdict = "holds always";
-    if (!profile.samples.empty() && level.sequences < profile.peak) {
-      verdict += fmt::format(", short {:.1f} % of the time", ShareAbove(profile, level.sequences) * 100);
-    }
+    const uint64_t held = HeldBy(fleet);
+    const auto without_room = [&](uint64_t arriving) { return Sequences(arriving - std::min(arriving, held)); };
     table.rows.push_back({Text(level.name), Sequences(level.sequences), bytes.ok() ? Bytes(*bytes) : Text("-"),
-                          fleet ? DeviceCount(fleet->devices()) : Text("-"), without_room(profile.p99),
-                          without_room(profile.peak), Text(verdict)});
+                          Text(VerdictOn(level.sequences, profile)), fleet ? DeviceCount(fleet->devices()) : Text("-"),
+                          Sequences(held), without_room(profile.p99), without_room(profile.peak),
+                          Text(VerdictOn(held, profile))});
   }
   table.notes = {
       "Memory that is right on average is too small half of the time: what has no room waits or is "
@@ -141,10 +153,30 @@ std::string DevicesSentence(const Plan& plan) {
                        request.model.name, request.machine.device.title, FormatCount(request.context_tokens),
                        request.choose_shards ? 64 : plan.group.shards.devices());
   }
-  return fmt::format("{} user(s) at {} tokens need {} x {}: {} group(s) of {} tensor shard(s), room for {} sequences.",
+  return fmt::format("{} user(s) at {} tokens need {} x {}: {} group(s) of {}, room for {} sequences.",
                      FormatCount(users), FormatCount(request.context_tokens), fleet->devices(),
-                     request.machine.device.title, fleet->groups, fleet->group.shards.tensor,
+                     request.machine.device.title, fleet->groups, ShapeOfGroup(fleet->group.shards),
                      FormatCount(fleet->groups * fleet->group.sequences));
+}
+
+// What becomes of memory for the mean alone, and what of the devices that one buys for it, which may hold more.
+std::string MeanSentence(const Plan& plan, const ConcurrencyProfile& load) {
+  const std::optional<Fleet> fleet = FleetFor(plan, load.mean);
+  const uint64_t held = HeldBy(fleet);
+  const auto without_room = [](uint64_t room, uint64_t arriving) {
+    return fmt::format("{} of {}", FormatCount(arriving - std::min(arriving, room)), FormatCount(arriving));
+  };
+  std::string text =
+      fmt::format("KV memory for no more than the mean of {} sequences fails: at p99 {} have no room, at the peak {}",
+                  FormatCount(load.mean), without_room(load.mean, load.p99), without_room(load.mean, load.peak));
+  if (!fleet) return text + ".";
+  text += fmt::format("; the {} x {} that it takes hold{} {}: ", fleet->devices(), plan.request.machine.device.title,
+                      fleet->devices() == 1 ? "s" : "", FormatCount(held));
+  if (held >= load.peak) return text + "enough for the peak.";
+  if (held >= load.p99)
+    return text + fmt::format("enough at p99, at the peak {} have no room.", without_room(held, load.peak));
+  return text + fmt::format("at p99 {} have no room, at the peak {}.", without_room(held, load.p99),
+                            without_room(held, load.peak));
 }
 
 }  // namespace
@@ -152,6 +184,7 @@ std::string DevicesSentence(const Plan& plan) {
 std::vector<std::string> Answers(const Plan& plan) {
   const PlanRequest& request = plan.request;
   std::vector<std::string> answers = {DevicesSentence(plan)};
+  if (std::string ignored = IgnoredKeysText(request.model); !ignored.empty()) answers.push_back(ignored + ".");
   answers.push_back(
       fmt::format("A session of {} tokens keeps {} of KV; {} of memory are left for KV on {} device(s), "
                   "so {} fit and memory ends at {}.",
@@ -159,12 +192,7 @@ std::vector<std::string> Answers(const Plan& plan) {
                   FormatBytes(plan.group.pool_bytes()), plan.group.shards.devices(), FormatCount(plan.group.sequences),
                   FormatCount(plan.group.sequences + 1)));
   if (request.concurrency && request.concurrency->mean < request.concurrency->p99) {
-    const ConcurrencyProfile& load = *request.concurrency;
-    answers.push_back(
-        fmt::format("Memory sized for the mean of {} sequences fails: at p99 {} of {} have no room, at "
-                    "the peak {} of {}.",
-                    FormatCount(load.mean), FormatCount(load.p99 - load.mean), FormatCount(load.p99),
-                    FormatCount(load.peak - load.mean), FormatCount(load.peak)));
+    answers.push_back(MeanSentence(plan, *request.concurrency));
   }
   return answers;
 }

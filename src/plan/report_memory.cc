@@ -113,9 +113,12 @@ Table MemoryTable(const Plan& plan) {
                 {Text("activations"), Bytes(memory.activation_bytes)},
                 {Text("left for KV"), Bytes(memory.pool_bytes)}};
   if (!memory.weights_fit) table.notes.push_back("The weights do not fit: nothing is left for KV.");
+  const uint32_t rows = plan.request.kv.step_tokens;
   if (plan.request.activation_bytes == 0) {
+    table.notes.push_back(fmt::format("Activations are an estimate for steps of {} rows, in 16 bits.", rows));
+  } else if (!plan.request.activations_by.empty()) {
     table.notes.push_back(
-        fmt::format("Activations are an estimate for steps of {} rows.", plan.request.kv.step_tokens));
+        fmt::format("Activations are those of {}, for steps of {} rows.", plan.request.activations_by, rows));
   }
   return table;
 }

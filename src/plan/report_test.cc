@@ -1,5 +1,9 @@
 #include "plan/report.h"
 
+#include <map>
+#include <utility>
+#include <variant>
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -57,15 +61,52 @@ TEST(Report, HasARowAndAColumnForEveryCellOfEveryKnownModel) {
   }
 }
 
-TEST(Report, ShowsTheMeanSizedMemoryFailing) {
+std::vector<std::string> CellsOf(const Table& table, size_t row) {
+  std::vector<std::string> cells;
+  for (const Cell& cell : table.rows[row]) cells.push_back(FormatCell(cell));
+  return cells;
+}
+
+TEST(Report, ShowsTheMeanSizedMemoryFailingAndWhatItsDevicesHold) {
   const Report report = ReportFor("llama-3.1-8b");
   const Table* table = Find(report, "concurrency");
   ASSERT_NE(table, nullptr);
-  EXPECT_EQ(FormatCell(table->rows[0][4]), "40 sequences");
-  EXPECT_EQ(FormatCell(table->rows[0][6]), "fails at p99");
-  EXPECT_EQ(FormatCell(table->rows[2][6]), "holds at p99");
-  EXPECT_EQ(FormatCell(table->rows[3][6]), "holds always");
-  EXPECT_NE(report.answers.back().find("sized for the mean of 20 sequences fails"), std::string::npos);
+  using Cells = std::vector<std::string>;
+  EXPECT_EQ(CellsOf(*table, 0), (Cells{"mean", "20 sequences", "5 GiB", "fails at p99", "1 device", "227 sequences",
+                                       "0 sequences", "0 sequences", "holds always"}));
+  EXPECT_EQ(CellsOf(*table, 2)[3], "holds at p99");
+  EXPECT_EQ(CellsOf(*table, 3)[3], "holds always");
+  EXPECT_EQ(report.answers.back(),
+            "KV memory for no more than the mean of 20 sequences fails: at p99 40 of 60 have no room, at the peak 70 "
+            "of 90; the 1 x NVIDIA H100 SXM 80 GB that it takes holds 227: enough for the peak.");
+}
+
+TEST(Report, DevicesForTheMeanFailWhereTheyHoldNoMore) {
+  // An L4 holds 9 sequences of 2,048 tokens, so that of three one is for the mean.
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "l4", 2048);
+  request.machine.shards.tensor = 1;
+  request.choose_shards = false;
+  const uint64_t held = MakePlan(request).value().group.sequences;
+  ASSERT_GT(held, 2u);
+  request.concurrency = ConcurrencyProfile{.mean = held - 1, .p50 = held - 1, .p99 = 2 * held, .peak = 3 * held};
+  const Report report = BuildReport(MakePlan(request).value());
+  const Table& table = *Find(report, "concurrency");
+  EXPECT_EQ(CellsOf(table, 0)[6], FormatCell(Sequences(held)));
+  EXPECT_EQ(CellsOf(table, 0)[8], "fails at p99");
+  EXPECT_EQ(CellsOf(table, 2)[4], "2 devices");
+  EXPECT_EQ(CellsOf(table, 2)[8], "holds at p99");
+  EXPECT_EQ(CellsOf(table, 3)[8], "holds always");
+}
+
+TEST(Report, NamesTheContextShardsOfAGroup) {
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "h100", 2048);
+  request.users = 128;
+  request.machine.shards = {.tensor = 8, .context = 4};
+  request.choose_shards = false;
+  EXPECT_NE(BuildReport(MakePlan(request).value())
+                .answers[0]
+                .find("need 32 x NVIDIA H100 SXM 80 GB: 1 group(s) of 8 tensor shard(s) x 4 context shards, room for"),
+            std::string::npos);
 }
 
 TEST(Report, AsJsonCarriesEveryTableAndUnit) {
@@ -77,6 +118,56 @@ TEST(Report, AsJsonCarriesEveryTableAndUnit) {
   }
   EXPECT_EQ(json["tables"]["kv"]["rows"][0]["bytes"]["value"], 131'072);
   EXPECT_EQ(json["tables"]["kv"]["rows"][0]["bytes"]["unit"], "B");
+}
+
+TEST(Report, TheMemoryChartIsOfTheGroupsFixedBytesAndOneSequenceMoreEach) {
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "l40s", 2048);
+  request.users = 16;
+  request.concurrency = ConcurrencyProfile{.mean = 20, .p50 = 18, .p99 = 60, .peak = 900};
+  request.machine.shards.tensor = 2;
+  request.choose_shards = false;
+  const Plan plan = MakePlan(request).value();
+  const Chart chart = BuildReport(plan).chart;
+  const DeviceMemory& memory = plan.group.memory;
+  EXPECT_EQ(chart.fixed_bytes, 2 * (memory.weight_bytes + memory.activation_bytes));
+  EXPECT_EQ(chart.sequence_bytes, uint64_t{2048} * 131'072);
+  EXPECT_EQ(chart.most_sequences, 900u * 5 / 4);
+  std::vector<std::pair<std::string, uint64_t>> marks;
+  for (const Chart::Mark& mark : chart.concurrencies) marks.emplace_back(mark.label, mark.value);
+  for (const Chart::Mark& mark : chart.capacities) marks.emplace_back(mark.label, mark.value);
+  const uint64_t usable = memory.usable_bytes;
+  EXPECT_EQ(marks, (std::vector<std::pair<std::string, uint64_t>>{{"users", 16},
+                                                                  {"mean", 20},
+                                                                  {"p50", 18},
+                                                                  {"p99", 60},
+                                                                  {"peak", 900},
+                                                                  {"2 x l40s", 2 * usable},
+                                                                  {"4 x l40s", 4 * usable},
+                                                                  {"8 x l40s", 8 * usable}}));
+}
+
+TEST(Report, SaysWhichLinksBearAllReduce) {
+  const Report report = ReportFor("llama-3.1-70b");
+  const Table& table = *Find(report, "all_reduce");
+  std::map<std::string, std::string> verdicts;
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string> cells = CellsOf(table, i);
+    verdicts[cells[0]] = cells[6];
+    const double share = std::get<double>(table.rows[i][5].value);
+    EXPECT_EQ(cells[6], share < 0.1 ? "fine" : share < 0.5 ? "costly" : "the link is the bottleneck") << cells[0];
+  }
+  EXPECT_EQ(verdicts.at("NVLink 4, eighteen links"), "fine");
+  EXPECT_EQ(verdicts.at("Ethernet 1 Gbit/s"), "the link is the bottleneck");
+  EXPECT_EQ(verdicts.at("Internet, 1 Gbit/s over 20 ms"), "the link is the bottleneck");
+}
+
+TEST(Report, SaysWhoseActivationsTheyAre) {
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "h100", 2048);
+  const auto note = [&] { return Find(BuildReport(MakePlan(request).value()), "memory")->notes.back(); };
+  EXPECT_EQ(note(), "Activations are an estimate for steps of 512 rows, in 16 bits.");
+  request.activation_bytes = 1 << 20;
+  request.activations_by = "this server's executor, in 32 bits";
+  EXPECT_EQ(note(), "Activations are those of this server's executor, in 32 bits, for steps of 512 rows.");
 }
 
 TEST(Report, AsTextHasEveryTitle) {

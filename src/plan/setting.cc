@@ -49,7 +49,25 @@ StepCurve ReadingOf(const PlanRequest& request, const DeviceGroup& group) {
   return reading;
 }
 
+// What was measured, and else what the sheet says; a machine that was measured without a link has none.
+void SetTierRates(const Machine& machine, Setting* setting) {
+  const auto measured = [&](TierId tier, Direction direction) {
+    return machine.tiers[TierIndex(tier)][static_cast<size_t>(direction)];
+  };
+  setting->host_link = measured(TierId::kHost, Direction::kUp);
+  const Link* link = FindLink(machine.device.host_link);
+  if (!machine.measured && link != nullptr) setting->host_link = UsableRate(*link, machine.link_share);
+  setting->disk_read = measured(TierId::kDisk, Direction::kUp).value_or(setting->disk_read);
+  setting->disk_write = measured(TierId::kDisk, Direction::kDown).value_or(setting->disk_write);
+}
+
 }  // namespace
+
+std::string DiskRateText(const Machine& machine, const Setting& setting) {
+  const bool measured = machine.tiers[TierIndex(TierId::kDisk)][static_cast<size_t>(Direction::kUp)].has_value();
+  return fmt::format("a disk that reads {:.3g} GB/s ({})", setting.disk_read.bytes_per_second / 1e9,
+                     measured ? "measured" : "assumed");
+}
 
 Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes) {
   CACHALOT_ASSIGN_OR_RETURN(const DeviceGroup group, MakeGroup(request, request.machine.shards));
@@ -66,7 +84,7 @@ Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes) {
                                FormatBytes(group.memory.pool_bytes)));
   }
   Setting setting;
-  setting.kv = group.sizes.shape;
+  setting.kv = EncodedShape(group.sizes.shape, request.kv.format);
   setting.context_tokens = request.context_tokens;
   setting.slot_bytes = group.sizes.slot_bytes;
   if (setting.slot_bytes == 0) return Invalid(fmt::format("{} keeps no KV", request.model.name));
@@ -78,9 +96,7 @@ Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes) {
   setting.curve = CurveOf(request.machine, request.model, request.weight_format);
   setting.reading = ReadingOf(request, group);
   for (StepCurve* part : {&setting.curve, &setting.reading}) AddAllReduce(request, request.machine.shards, part);
-  if (const Link* link = FindLink(request.machine.device.host_link); link != nullptr) {
-    setting.host_link = UsableRate(*link, request.machine.link_share);
-  }
+  SetTierRates(request.machine, &setting);
   setting.step_rows = setting.prefill_chunk = request.kv.step_tokens;
   return setting;
 }

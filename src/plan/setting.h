@@ -35,7 +35,8 @@ struct Setting {
   std::string admission = "guaranteed";
   double admission_reserve = 0.02;    // of the pool, kept free for those without a guarantee
   uint32_t max_tokens = 0;            // that each request asks for; 0: as many as its answer has
-  uint64_t output_limit = 0;          // where answers are cut; 0: nowhere
+  bool asks_exactly = false;          // it asks for what its answer has, whatever it or max_tokens say
+  uint64_t output_limit = 0;          // most that is asked for, where answers are cut; 0: nowhere
   std::optional<TierRate> host_link;  // none: host memory is the pool's own, and copies take no time
   uint64_t host_slots = 0;            // of host memory
   uint64_t disk_slots = 0;
@@ -50,7 +51,8 @@ struct ServedSpan {
   double arrival = 0;      // seconds
   double first_token = 0;  // from then on it holds KV for its whole prompt
   double finish = 0;
-  uint64_t tokens = 0;  // of prompt and answer
+  uint64_t tokens = 0;    // of prompt and answer
+  uint64_t promised = 0;  // of its prompt and what it asked for
   bool served = false;
 };
 
@@ -78,6 +80,9 @@ struct Outcome {
 // The pool is what a group of the request's devices has left beside weights and activations, or `kv_bytes` where that
 // is not 0. kInvalid when nothing is left, or less than that on a machine that a sheet tells.
 Result<Setting> SettingOf(const PlanRequest& request, uint64_t kv_bytes);
+
+// "a disk that reads 3 GB/s (assumed)"
+std::string DiskRateText(const Machine& machine, const Setting& setting);
 
 // How many amounts there are at a time, over time: e.g. requests under way. Ends before begins count as nothing.
 struct Level {

@@ -34,6 +34,18 @@ Result<KvSizes> SizeKv(const ModelShape& shape, const KvOptions& options) {
   return sizes;
 }
 
+KvShape EncodedShape(const KvShape& shape, const Format& format) {
+  KvShape encoded = shape;
+  const Result<KvType> type = ParseKvType(std::string(format.name));
+  encoded.type = type.ok() ? *type : KvType::kF16;
+  if (type.ok()) return encoded;
+  for (LayerKvShape& layer : encoded.layers) {
+    const uint64_t bytes = BytesIn(format, uint64_t{layer.kv_heads} * (layer.k_dim + layer.v_dim));
+    layer = {.kv_heads = static_cast<uint32_t>((bytes + 3) / 4), .k_dim = 2, .window = layer.window};
+  }
+  return encoded;
+}
+
 uint64_t LiveBytes(const KvSizes& sizes, uint64_t tokens) {
   return Encoded(sizes.format, KvBytesOfSequence(sizes.shape, tokens)) + sizes.state_bytes;
 }

@@ -39,6 +39,10 @@ struct KvSizes {
 
 Result<KvSizes> SizeKv(const ModelShape& shape, const KvOptions& options);
 
+// The same layers and windows with the bytes that they take in that format, rounded up to 4 for a layer and token: for
+// simulations, to which nothing but bytes matters.
+KvShape EncodedShape(const KvShape& shape, const Format& format);
+
 // What a sequence of `tokens` really holds: no rounding to blocks, no padding.
 uint64_t LiveBytes(const KvSizes& sizes, uint64_t tokens);
 // What it holds in whole blocks.

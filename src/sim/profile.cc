@@ -111,6 +111,7 @@ TrafficProfile ProfileTraffic(const Trace& trace, const Overlap& overlap) {
     contexts.push_back(request.input_tokens + request.output_tokens);
     profile.prompt_tokens += request.input_tokens;
     profile.output_tokens += request.output_tokens;
+    profile.asked_most = std::max(profile.asked_most, request.asked_tokens);
     const RequestOverlap& alike = overlap.requests[i];
     profile.reusable_tokens += alike.match.length;
     if (alike.change == Change::kEdited) profile.edited_tokens += alike.lost_tokens();

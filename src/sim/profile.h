@@ -47,6 +47,7 @@ struct TrafficProfile {
   CountSpread input, output, context;  // tokens; context is both together
   uint64_t prompt_tokens = 0;
   uint64_t output_tokens = 0;
+  uint64_t asked_most = 0;              // of output, that a request allowed; 0: not known
   uint32_t position_tokens = 1;         // positions are multiples of this: 1, or a block of the trace
   bool text_known = false;              // else nothing can be said about text that stands elsewhere
   uint64_t reusable_tokens = 0;         // of prompts: a prefix that an earlier request had, as prompt or answer

@@ -202,7 +202,8 @@ TEST(ReuseModel, IsWhatWasDeclared) {
   other.seed = 2;
   EXPECT_NE(FormatTrace(half), FormatTrace(Read(text, other).trace));
   EXPECT_THAT(ErrorOf(text, {.reuse = "session"}), HasSubstr("has no sessions"));
-  for (const char* bad : {"chat:1.5", "chat:nan", "chat:", "system:-1", "system:x", "system", "chat"}) {
+  for (const char* bad : {"system:1000000000000000000", "system:16777217", "chat:1.5", "chat:nan", "chat:", "system:-1",
+                          "system:x", "system", "chat"}) {
     EXPECT_THAT(ErrorOf(text, {.reuse = bad}), HasSubstr("expected none, system:TOKENS")) << bad;
   }
 }

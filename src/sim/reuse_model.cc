@@ -9,13 +9,15 @@
 #include <fmt/format.h>
 
 #include "base/random.h"
+#include "sim/read_trace.h"
 #include "sim/trace_text.h"
 
 namespace cachalot::sim {
 namespace {
 
 constexpr uint64_t kSystemSource = uint64_t{1} << 63;  // requests are the sources 0, 1, 2, ...
-constexpr size_t kMostOpen = 256;                      // conversations that may go on
+constexpr uint64_t kMostTokens = TraceLimits{}.most_tokens;
+constexpr size_t kMostOpen = 256;  // conversations that may go on
 
 template <class T>
 std::optional<T> NumberIn(std::string_view text) {
@@ -92,12 +94,14 @@ Result<ReuseModel> ParseReuseModel(std::string_view text) {
   if (text == "none") return ReuseModel{};
   if (text == "session") return ReuseModel{.kind = ReuseModel::Kind::kSession};
   const std::optional<uint64_t> tokens = NumberIn<uint64_t>(value);
-  if (name == "system" && tokens) return ReuseModel{.kind = ReuseModel::Kind::kSystem, .system_tokens = *tokens};
+  if (name == "system" && tokens && *tokens <= kMostTokens)
+    return ReuseModel{.kind = ReuseModel::Kind::kSystem, .system_tokens = *tokens};
   const std::optional<double> share = NumberIn<double>(value);
   if (name == "chat" && share && *share >= 0 && *share <= 1) {
     return ReuseModel{.kind = ReuseModel::Kind::kChat, .chat_share = *share};
   }
-  return Invalid(fmt::format("\"{}\": expected none, system:TOKENS, chat:SHARE (from 0 to 1) or session", text));
+  return Invalid(fmt::format("\"{}\": expected none, system:TOKENS (up to {}), chat:SHARE (from 0 to 1) or session",
+                             text, kMostTokens));
 }
 
 Status ApplyReuse(const ReuseModel& model, uint64_t seed, Trace* trace) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ class SimTiers {
   // Null: there is none.
   tier::HostTier* host() const { return host_.get(); }
   tier::KvStore* store() const { return store_.get(); }
+  // Where KV in host memory lies; empty: there is none.
+  std::span<const std::byte> host_bytes() const { return host_memory_.bytes(); }
 
  private:
   SimTiers() = default;

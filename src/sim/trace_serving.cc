@@ -27,6 +27,10 @@ double WasteOf(const KvLedger& ledger) {
   return taken == 0 ? 0 : static_cast<double>(ledger.waste_bytes) / static_cast<double>(taken);
 }
 
+uint32_t OutputOf(const TraceRequest& request) {
+  return static_cast<uint32_t>(std::clamp<uint64_t>(request.output_tokens, 1, UINT32_MAX));
+}
+
 constexpr size_t kMostTenants = 4096;
 
 // Who asks, by what the trace calls them.
@@ -95,11 +99,10 @@ class Run {
 
   engine::GenerateRequest Arrive(size_t index) {
     const TraceRequest& request = trace_.requests[index];
-    const auto output = static_cast<uint32_t>(std::clamp<uint64_t>(request.output_tokens, 1, UINT32_MAX));
+    const uint32_t output = OutputOf(request);
     engine::GenerateRequest asked;
     asked.id = RequestId(index + 1);
-    const auto allowed = static_cast<uint32_t>(std::min<uint64_t>(request.asked_tokens, UINT32_MAX));
-    asked.max_tokens = std::max({output, allowed, options_.max_tokens});
+    asked.max_tokens = AskedOf(request, options_);
     asked.sampling.temperature = 0;
     asked.sampling.seed = index + 1;
     if (options_.tenants) asked.tenant = tenants_.at(request.tenant);
@@ -131,7 +134,7 @@ class Run {
     ReplayedRequest& request = open_.at(rejection.id.value).request;
     request.refusal = rejection.message;
     request.first_token = request.finish = server_->now();
-    ++report_.refused;
+    if (report_.refused++ == 0) report_.first_refusal = rejection.message;
     Close(rejection.id);
   }
 
@@ -227,6 +230,11 @@ std::vector<std::string> Problems(const Trace& trace, const TraceServingOptions&
 }
 
 }  // namespace
+
+uint32_t AskedOf(const TraceRequest& request, const TraceServingOptions& options) {
+  const auto allowed = static_cast<uint32_t>(std::min<uint64_t>(request.asked_tokens, UINT32_MAX));
+  return std::max({OutputOf(request), allowed, options.max_tokens});
+}
 
 Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOptions& options) {
   if (const auto problems = Problems(trace, options); !problems.empty()) {

@@ -80,6 +80,7 @@ struct TraceServingOptions {
 struct TraceServingReport {
   uint64_t served = 0;
   uint64_t refused = 0;
+  std::string first_refusal;   // why the first was not served that was not; empty: all were
   uint64_t within_target = 0;  // of the served ones
   Nanos duration{0};           // from the first arrival to the last answer
   DurationHistogram ttft, itl, e2e;
@@ -95,6 +96,9 @@ struct TraceServingReport {
   std::vector<ServingSample> samples;
   engine::EngineStats last;
 };
+
+// Of output, that the request asks for.
+uint32_t AskedOf(const TraceRequest& request, const TraceServingOptions& options);
 
 // kInvalid when the options make no sense together, or for a trace without requests.
 Result<TraceServingReport> ServeTrace(const Trace& trace, const TraceServingOptions& options);

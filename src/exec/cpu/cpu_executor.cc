@@ -77,7 +77,11 @@ class CpuExecutor final : public Executor {
 }  // namespace
 
 uint64_t CpuWorkspaceBytes(const CpuModel& model, const StepLimits& limits) {
-  return Workspace::BytesFor(model.spec(), limits, model.context_tokens());
+  return CpuWorkspaceBytes(model.spec(), limits, model.context_tokens());
+}
+
+uint64_t CpuWorkspaceBytes(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens) {
+  return Workspace::BytesFor(spec, limits, context_tokens);
 }
 
 std::unique_ptr<Executor> MakeCpuExecutor(const CpuModel& model, DeviceMemory& memory, const StepLimits& limits,

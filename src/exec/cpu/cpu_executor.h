@@ -15,6 +15,9 @@ class ThreadPool;
 namespace cachalot::kernels {
 struct KernelTable;
 }
+namespace cachalot::model {
+struct ModelSpec;
+}
 
 namespace cachalot::exec {
 
@@ -23,6 +26,8 @@ class DeviceMemory;
 
 // Bytes that a step of `limits` needs besides weights and KV: the activation peak.
 uint64_t CpuWorkspaceBytes(const CpuModel& model, const StepLimits& limits);
+// The same of a model that is not loaded.
+uint64_t CpuWorkspaceBytes(const model::ModelSpec& spec, const StepLimits& limits, uint64_t context_tokens);
 
 // The memory's slots must have the model's layout.
 std::unique_ptr<Executor> MakeCpuExecutor(const CpuModel& model, DeviceMemory& memory, const StepLimits& limits,
