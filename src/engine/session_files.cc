@@ -87,7 +87,8 @@ void Engine::State::BeginRestore(const SessionCommand& command, SessionMove* mov
   if (const Status named = CheckName(command.name); !named.ok()) return move->Fail(named);
   if (sessions.Find(command.name) != nullptr) return move->Fail(Invalid("a session of this name exists already"));
   if (InUse(command.name)) return move->Fail(Invalid("a request of the session waits or runs"));
-  if (const Status begun = archive->BeginRestore(command.other); !begun.ok()) return move->Fail(begun);
+  const Status begun = archive->BeginRestore(command.name.owner, command.other);
+  if (!begun.ok()) return move->Fail(begun);
   file = SessionFile{.command = move->answer.id, .salt = command.scope.salt};
   move->file = true;
 }

@@ -262,6 +262,57 @@ TEST_P(SessionTiers, ASavedSessionIsRestoredUnderAnotherName) {
   }
 }
 
+TEST_P(SessionTiers, ASavedSessionIsThereForItsOwnerAlone) {
+  TieredRig tiered(With());
+  std::map<std::string, std::vector<TokenId>> histories;
+  uint64_t request = 0;
+  for (const char* owner : {"alice", "bob", ""}) {
+    ++request;
+    GenerateRequest first = Of(request, "a", Tokens(200 + 20 * request, request), 6);
+    first.session->owner = owner;
+    first.scope.salt = {request, request};
+    histories[owner] = Ask(tiered, first);
+  }
+  const auto save = [&](const char* owner) {
+    return Do(tiered, {.verb = SessionVerb::kSave, .name = {owner, "a"}, .other = "file"});
+  };
+  const auto restored = [&](const char* owner, const char* id) {
+    const CacheSalt salt{100, 100};
+    return Do(tiered, {.verb = SessionVerb::kRestore, .name = {owner, id}, .other = "file", .scope = {salt, 0}});
+  };
+  ASSERT_TRUE(save("alice").status.ok());
+  for (const char* owner : {"bob", "", "carol"}) EXPECT_FALSE(restored(owner, "b").found) << "'" << owner << "'";
+  for (const char* owner : {"bob", ""}) ASSERT_TRUE(save(owner).status.ok());
+  tiered.Crash(Unsynced::kLost);
+  for (const char* owner : {"alice", "bob", ""}) {
+    const SessionAnswer answer = restored(owner, "b");
+    ASSERT_TRUE(answer.found && answer.status.ok()) << answer.status.message();
+    EXPECT_EQ(answer.sessions.front().tokens, histories[owner].size()) << "'" << owner << "'";
+    EXPECT_GT(answer.moved_tokens, 0u);
+  }
+}
+
+TEST_P(SessionTiers, ASaveThatWouldFillTheDiskIsRefusedAndLeavesNothing) {
+  TieredRig::Options options = With();
+  options.saved_min_free = 1 << 20;
+  options.disk_bytes = 0;
+  TieredRig tiered(options);
+  const auto leave_two_pages = [&] {
+    const DiskRoom room = tiered.files().Room("/").value();
+    tiered.files().SetTotalBytes(room.total_bytes - room.free_bytes + options.saved_min_free + 8192);
+  };
+  Ask(tiered, Of(1, "a", Tokens(1000, 1), 6));
+  leave_two_pages();
+  const SessionAnswer refused = Do(tiered, {.verb = SessionVerb::kSave, .other = "file"});
+  EXPECT_EQ(refused.status.code(), Code::kOverloaded);
+  EXPECT_NE(refused.status.message().find("for others"), std::string::npos) << refused.status.message();
+  EXPECT_TRUE(tiered.files().List("/saved").value().empty());
+  EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
+  Ask(tiered, Of(2, "b", Tokens(20, 2), 6));
+  leave_two_pages();
+  EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .name = {"", "b"}, .other = "file"}).status.ok());
+}
+
 TEST_P(SessionTiers, ASessionThatCameWhileItsNameWasBeingRestoredStays) {
   TieredRig tiered(With());
   Ask(tiered, Of(1, "a", Tokens(300, 1), 6));

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_system.h"
@@ -46,15 +47,21 @@ inline constexpr uint32_t kArchivedKvBlocks = 1024;
 // OK for the name of a file that lies in the folder itself: 1 to 128 letters, digits, '.', '_' and '-', no leading dot.
 Status CheckArchiveName(const std::string& name);
 
+// What its file is called in the folder: each owner has names of their own, and without an owner it is the name itself.
+std::string ArchiveFileName(const std::string& owner, const std::string& name);
+
 class ArchiveWriter {
  public:
-  ArchiveWriter(FileSystem& files, std::string folder, std::string name, const MacKey& key);
+  // `min_free_bytes` of the disk are left to others.
+  ArchiveWriter(FileSystem& files, std::string folder, const MacKey& key, uint64_t min_free_bytes)
+      : files_(files), folder_(std::move(folder)), key_(key), min_free_bytes_(min_free_bytes) {}
   // What was not finished leaves no file.
   ~ArchiveWriter();
 
-  Status Begin(const ArchiveHeader& header);
+  // It belongs to the session's owner. kOverloaded, as for Append, when the disk is full.
+  Status Begin(const std::string& name, const ArchiveHeader& header);
   Status Append(const ArchivedKv& part);
-  // All parts were appended: it takes the place of an older file of its name.
+  // All parts were appended: it takes the place of the owner's older file of its name.
   Status Finish();
   uint64_t bytes() const { return offset_; }
 
@@ -62,8 +69,10 @@ class ArchiveWriter {
   Status Write(std::span<const std::byte> body);
 
   FileSystem& files_;
-  const std::string folder_, name_, temporary_;
+  const std::string folder_;
   const MacKey key_;
+  const uint64_t min_free_bytes_;
+  std::string path_, temporary_;
   std::unique_ptr<File> file_;
   Digest last_{};  // MAC of the part before
   uint64_t offset_ = 0;
@@ -71,9 +80,9 @@ class ArchiveWriter {
 
 class ArchiveReader {
  public:
-  // kInvalid when there is no such file, and only then; kCorrupt when it is not what this server wrote.
-  static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& name,
-                                    const MacKey& key);
+  // kInvalid when the owner has no such file, and only then; kCorrupt when it is not what this server wrote.
+  static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& owner,
+                                    const std::string& name, const MacKey& key);
 
   const ArchiveHeader& header() const { return header_; }
   uint64_t file_bytes() const { return file_bytes_; }
