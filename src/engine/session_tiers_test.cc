@@ -195,6 +195,52 @@ TEST_P(SessionTiers, AnIdleSessionIsHandedDownByItself) {
   Ask(tiered, Of(2, "a", And(history, 7), 6));
 }
 
+TEST_P(SessionTiers, AnIdleSessionThatCouldNotBeHandedDownIsTriedAgain) {
+  TieredRig::Options options = With();
+  options.engine.sessions.idle_seconds = 60;
+  TieredRig tiered(options);
+  const auto wait = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      tiered.rig().Advance(std::chrono::seconds(1));
+      for (int step = 0; step < 30; ++step) tiered.rig().Step();
+    }
+  };
+  const auto state = [&](const char* id) {
+    return Do(tiered, {.verb = SessionVerb::kShow, .name = {"", id}}).sessions.front().state;
+  };
+  const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
+  tiered.files().Fail({.op = FileOp::kWrite, .onwards = true});
+  wait(65);
+  EXPECT_EQ(state("a"), SessionState::kHot);
+  ASSERT_TRUE(tiered.rig().engine().next_due().has_value());
+  EXPECT_GT(*tiered.rig().engine().next_due(), tiered.clock().Now()) << "not at once";
+  tiered.files().Heal();
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kFork, .other = "b"}).status.ok());
+  EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kSuspend, .name = {"", "b"}}).status.ok());
+  EXPECT_EQ(state("a"), SessionState::kHot) << "what it shares with one that is handed down stays";
+  wait(60);
+  EXPECT_EQ(state("a"), SessionState::kWarm);
+  EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u);
+  Ask(tiered, Of(2, "a", And(history, 7), 6));
+}
+
+TEST_P(SessionTiers, AnIdleSessionIsHandedDownOnceItIsNotPinnedAnyMore) {
+  TieredRig::Options options = With();
+  options.engine.sessions.idle_seconds = 60;
+  options.engine.pin_budget = 0.5;
+  TieredRig tiered(options);
+  const auto wait = [&] {
+    tiered.rig().Advance(std::chrono::seconds(61));
+    for (int i = 0; i < 300; ++i) tiered.rig().Step();
+    return Do(tiered, SessionVerb::kShow).sessions.front().state;
+  };
+  Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kPin, .pinned = true}).status.ok());
+  EXPECT_EQ(wait(), SessionState::kHot);
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kPin, .pinned = false}).status.ok());
+  EXPECT_EQ(wait(), SessionState::kWarm);
+}
+
 TEST_P(SessionTiers, ADiskThatTakesNothingIsToldAndTheSessionStaysHot) {
   TieredRig tiered(With());
   const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
