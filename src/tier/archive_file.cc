@@ -14,7 +14,7 @@ namespace cachalot::tier {
 namespace {
 
 constexpr std::array<uint8_t, 8> kMagic = {0xCA, 'C', 'H', 'S', 'A', 'V', 'E', 0x0A};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBodyBytes = uint64_t{1} << 30;  // before memory is taken for it
 
@@ -34,7 +34,7 @@ std::vector<std::byte> Encoded(const ArchiveHeader& header) {
   writer.U32(kVersion);
   writer.U64(header.slot_bytes);
   writer.U32(header.block_tokens);
-  writer.U32(header.blocks);
+  writer.U32(header.kv_tokens);
   writer.U32(header.parts);
   writer.U64(header.saved);
   writer.U64(header.kv_seconds);
@@ -52,7 +52,7 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   }
   header.slot_bytes = reader.U64();
   header.block_tokens = reader.U32();
-  header.blocks = reader.U32();
+  header.kv_tokens = reader.U32();
   header.parts = reader.U32();
   header.saved = reader.U64();
   header.kv_seconds = reader.U64();
@@ -60,7 +60,7 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   const auto head = reader.ok() ? DecodeSessionRecordHead(head_bytes, 0) : std::nullopt;
   const auto change = head ? DecodeSessionRecord(*head, reader.Take(reader.left()), 0) : std::nullopt;
   if (!ours || !change) return Corrupt("no header of a saved session");
-  if (uint64_t{header.blocks} * header.block_tokens > change->session.tokens.size()) {
+  if (header.kv_tokens > change->session.tokens.size()) {
     return Corrupt("a saved session has KV of more tokens than it has");
   }
   header.session = change->session;

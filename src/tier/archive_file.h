@@ -27,14 +27,15 @@ struct ArchiveHeader {
   StoredSession session;
   uint64_t slot_bytes = 0;
   uint32_t block_tokens = 0;
-  uint32_t blocks = 0;      // of its KV
-  uint32_t parts = 0;       // that they are cut into, and that follow
+  uint32_t kv_tokens = 0;   // leading ones whose KV is there
+  uint32_t parts = 0;       // that their blocks are cut into, and that follow
   uint64_t saved = 0;       // wall time in seconds
   uint64_t kv_seconds = 0;  // after which nobody wishes to have its KV any more; 0: there is no end
   bool operator==(const ArchiveHeader&) const = default;
 };
 
-// Consecutive whole blocks of the history, from its beginning on; each the slots of its groups, in ascending order.
+// Consecutive blocks of the history, from its beginning on; each the slots of its groups, in ascending order. All are
+// whole but the last of all, which may hold fewer tokens.
 struct ArchivedKv {
   std::vector<uint32_t> groups;  // by block; bit g: layer group g is there
   std::vector<std::byte> bytes;

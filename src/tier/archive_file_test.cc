@@ -24,7 +24,7 @@ class ArchiveFile : public testing::Test {
     header_.session.ttl_seconds = 60;
     header_.slot_bytes = kSlotBytes;
     header_.block_tokens = 16;
-    header_.blocks = 3;
+    header_.kv_tokens = 47;
     header_.parts = 2;
     parts_ = {Part({0b11, 0b11}), Part({0b10})};
   }
