@@ -89,6 +89,7 @@ class KillTest:
         self.deleted = set()  # acknowledged, and must not be there
         self.uses = collections.Counter()  # by session
         self.in_use = collections.Counter()  # likewise, by requests that are not answered yet
+        self.own = [[f"own{i}-0", f"own{i}-1"] for i in range(CLIENTS)]  # by client, whom nobody disturbs there
         self.lock = threading.Lock()
 
     def start(self, *flags):
@@ -132,7 +133,7 @@ class KillTest:
                 self.problems.append(f"suspend: {answer}")
 
     def delete(self, server, session):
-        """Of one that nobody else uses."""
+        """Of one that nobody else uses. Whether it is deleted."""
         with self.lock:
             self.suspended.pop(session, None)
         status, answer = call(server, "DELETE", f"/v1/kv/sessions/{session}")
@@ -141,11 +142,12 @@ class KillTest:
             if status == 200:
                 self.expect(answer["durable"], f"delete: {answer}")
                 self.deleted.add(session)
+        return status == 200
 
     def load(self, server, seed):
         """Asks until the server is gone."""
         generator = random.Random(seed)
-        own = [f"own{seed % CLIENTS}-{i}" for i in range(3)]
+        own = self.own[seed % CLIENTS]
         try:
             while True:
                 index = generator.randrange(len(self.prompts.texts))
@@ -165,8 +167,8 @@ class KillTest:
                         self.problems.append(f"prompt {index}: {answer[0]}, alone {self.prompts.answers[index]}")
                 if session and generator.random() < 0.5:
                     self.suspend(server, session)
-                if session in own and generator.random() < 0.4:
-                    self.delete(server, session)
+                if session in own and generator.random() < 0.4 and self.delete(server, session):
+                    own[own.index(session)] = f"{session}x"  # so that the deleted one is looked for from now on
         except Gone:
             pass
         except AssertionError as error:
