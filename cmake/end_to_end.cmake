@@ -10,7 +10,7 @@ function(cachalot_end_to_end name labels)
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 3600 RUN_SERIAL ON)
 endfunction()
 
-# "model": needs the default model, and too slow under sanitizers. "slow": Gemma too, or minutes of computing.
+# "model": needs the default model, or is too slow under sanitizers. "slow": Gemma too, or minutes of computing.
 cachalot_end_to_end(end_to_end_smollm2 model
                     model_end_to_end --gtest_brief=1 --gtest_filter=*SmolLm2*-*Slow*)
 cachalot_end_to_end(end_to_end_slow slow
@@ -21,6 +21,8 @@ cachalot_end_to_end(end_to_end_tenants model
                     ${Python3_EXECUTABLE} tests/server/tenants_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_disk model
                     ${Python3_EXECUTABLE} tests/server/disk_test.py --cachalot $<TARGET_FILE:cachalot>)
+cachalot_end_to_end(end_to_end_identity model
+                    ${Python3_EXECUTABLE} tests/server/identity_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_sessions model
                     ${Python3_EXECUTABLE} tests/server/sessions_test.py --cachalot $<TARGET_FILE:cachalot>)
 cachalot_end_to_end(end_to_end_record model

@@ -26,7 +26,7 @@ inline constexpr auto kTokenClasses = [] {
   return names;
 }();
 inline constexpr double kSeconds[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600};
-inline constexpr std::array<std::string_view, 2> kDirections = {"up", "down"};
+inline constexpr std::array<std::string_view, 4> kTierLanes = {"host_up", "host_down", "disk_up", "disk_down"};
 inline constexpr std::array<std::string_view, 2> kPressureLevels = {"some", "full"};
 inline constexpr std::array<std::string_view, 3> kSessionStates = {"hot", "warm", "cold"};
 inline constexpr std::array<std::string_view, 2> kSessionEnds = {"ended", "forgotten"};

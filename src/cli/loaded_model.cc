@@ -187,9 +187,11 @@ Status OpenSessions(const std::string& folder, uint64_t limit_bytes, LoadedModel
 
 Status OpenArchive(const TierOptions& options, LoadedModel* model) {
   if (options.session_files.empty()) return OkStatus();
-  Result<std::unique_ptr<tier::FileSessionArchive>> archive = tier::FileSessionArchive::Open(
-      *model->files, model->clock,
-      {.folder = options.session_files, .key_file = FolderAbove(options.session_files) + "/server.key"});
+  Result<std::unique_ptr<tier::FileSessionArchive>> archive =
+      tier::FileSessionArchive::Open(*model->files, model->clock,
+                                     {.folder = options.session_files,
+                                      .key_file = FolderAbove(options.session_files) + "/server.key",
+                                      .min_free_bytes = options.disk_min_free.bytes});
   if (!archive.ok()) return archive.status().Annotate("--session-files");
   model->archive = std::move(*archive);
   return OkStatus();

@@ -211,7 +211,7 @@ TEST(SavedSessionsReplay, FilesOfManyPartsAreWrittenAndReadAgain) {
   const SessionAnswer restored = Do(
       tiered, {.id = engine::SessionCommandId(2), .verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
   ASSERT_TRUE(restored.status.ok()) << restored.status.message();
-  EXPECT_EQ(restored.moved_tokens, 1200u);
+  EXPECT_EQ(restored.moved_tokens, 1201u);
   request.id = RequestId(2);
   request.session->id = "b";
   EXPECT_EQ(engine::Ask(tiered, request), 1199u);

@@ -34,7 +34,8 @@ struct TierOptions {
     f("disk-path", disk_path,
       "Folder that keeps KV of earlier requests, also over restarts; one process at a time. Empty: none.");
     f("disk-size", disk_size, "Most that the files in --disk-path may occupy, e.g. 20GiB.");
-    f("disk-min-free", disk_min_free, "Room on that disk that is left to others.");
+    f("disk-min-free", disk_min_free,
+      "Room on the disk of --disk-path, and of --session-files, that is left to others.");
     f("disk-compression", disk_compression,
       "none, zstd (KV takes about an eighth less room there, without loss), or auto: zstd where the disk was measured "
       "to be so slow that KV is sooner back that way.");

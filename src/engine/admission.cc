@@ -170,6 +170,7 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   if (loading != nullptr) StartLoad(request, choice, std::move(loading));  // takes its slots out of the promise itself
   std::exchange(request.history, {});
   const uint64_t cached = kv.Length(choice.sequence);
+  request.resident_tokens = cached;
   if (options.decision_log != nullptr) {
     options.decision_log->Admitted(request.asked.id, cached, request.promise.slots());
   }

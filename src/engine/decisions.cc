@@ -16,6 +16,7 @@ void Engine::State::NoteDecision(Request& request, const sched::Decision& decisi
   if (options.decision_log != nullptr) options.decision_log->Decided(request.asked.id, decision);
   if (up.decisions.size() == kMostDecisions) up.decisions.pop_front();
   request.decision = ++up.last_decision;
+  request.resident_tokens = decision.view.hot_tokens;
   request.loaded_tokens = request.failed_blocks = 0;
   up.decisions.push_back({up.last_decision, request.asked.id, request.asked.session, now, decision});
 }
@@ -24,7 +25,9 @@ void Engine::State::NoteDecision(Request& request, const sched::Decision& decisi
 void Engine::State::NoteFirstToken(Request& request) {
   const uint64_t number = std::exchange(request.decision, 0);
   if (number == 0) return;
-  up.decided.push_back({number, {.loaded_tokens = request.loaded_tokens, .failed_blocks = request.failed_blocks}});
+  up.decided.push_back({.number = number,
+                        .resident_tokens = request.resident_tokens,
+                        .outcome = {.loaded_tokens = request.loaded_tokens, .failed_blocks = request.failed_blocks}});
 }
 
 // Of the step before this one, which began at `begun` and took so long.
@@ -32,9 +35,8 @@ void Engine::State::TellOutcomes(Nanos begun, Nanos duration) {
   for (Decided& one : std::exchange(up.decided, {})) {
     if (up.decisions.empty() || one.number < up.decisions.front().number) continue;
     ResumeRecord& record = up.decisions[one.number - up.decisions.front().number];
-    const sched::ResumeView& view = record.decision.view;
     one.outcome.ttft_seconds = ToSeconds((duration > Nanos(0) ? begun + duration : now) - record.at);
-    one.outcome.computed_tokens = view.prompt_tokens - view.hot_tokens - one.outcome.loaded_tokens;
+    one.outcome.computed_tokens = record.decision.view.prompt_tokens - one.resident_tokens - one.outcome.loaded_tokens;
     record.decision.outcome = one.outcome;
   }
 }

@@ -24,6 +24,7 @@
 #include "base/step_curve.h"
 #include "base/tenant.h"
 #include "base/tier_rate.h"
+#include "base/transfer_meter.h"
 #include "base/units.h"
 #include "engine/inquiry.h"
 #include "engine/request.h"
@@ -142,8 +143,9 @@ struct TierStats {
   uint64_t blocks = 0;  // there
   uint64_t live_bytes = 0;
   uint64_t occupied_bytes = 0;
-  bool degraded = false;                                        // nothing is written for the time being
-  std::array<uint64_t, kReadOutcomeNames.size()> disk_reads{};  // blocks, by ReadOutcome
+  bool degraded = false;                                          // nothing is written for the time being
+  std::array<uint64_t, kReadOutcomeNames.size()> disk_reads{};    // blocks, by ReadOutcome
+  std::array<TransferMeter, kDirectionNames.size()> disk_link{};  // by Direction
   uint64_t refused_blocks = 0;  // not written, as that costs more than they are thought to save
 
   // Host memory; the bytes add up to its limit.
@@ -153,6 +155,7 @@ struct TierStats {
   uint64_t host_free_bytes = 0;
   uint64_t host_overhead_bytes = 0;
   uint64_t host_loaded_tokens = 0;  // that came from there instead of being computed
+  uint64_t host_loaded_bytes = 0;   // that were copied to the hot pool
   uint64_t host_stored_bytes = 0;   // that came from the hot pool
   uint64_t host_found_cells = 0;    // by requests
   uint64_t host_evicted_cells = 0;

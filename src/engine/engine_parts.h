@@ -87,6 +87,7 @@ struct ResumeRecord {
 // A request whose first token came in the step before.
 struct Decided {
   uint64_t number = 0;
+  uint64_t resident_tokens = 0;
   sched::ResumeOutcome outcome;
 };
 
@@ -117,9 +118,10 @@ struct Request {
   std::unique_ptr<Loading> loading;  // into its first sequence, which meanwhile grows up to what is loaded at most
   bool load_failed = false;          // once: it computes what it lacks
   Nanos arrived{0};
-  bool fetched_ahead = false;  // while it waits
-  uint64_t decision = 0;       // number of the last one of which no outcome is known; 0: none
-  uint64_t loaded_tokens = 0;  // since then
+  bool fetched_ahead = false;    // while it waits
+  uint64_t decision = 0;         // number of the last one of which no outcome is known; 0: none
+  uint64_t resident_tokens = 0;  // then
+  uint64_t loaded_tokens = 0;    // since then
   uint64_t failed_blocks = 0;
 
   // While it waits.

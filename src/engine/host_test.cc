@@ -66,6 +66,24 @@ TEST_P(Host, WhatIsThereIsNotComputedAgain) {
   EXPECT_GE(Settled(tiered).tiers.host_loaded_tokens, 6 * 400u);
 }
 
+TEST_P(Host, BytesAreCountedEitherWay) {
+  TieredRig tiered(With());
+  GenerateRequest request = Request(1, Tokens(400, 1), 8);
+  request.session = SessionName{"", "a"};
+  Ask(tiered, request);
+  tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kSuspend, .name = {"", "a"}});
+  const TierStats down = Settled(tiered).tiers;
+  EXPECT_GT(down.host_stored_bytes, 0u);
+  EXPECT_EQ(down.host_loaded_bytes, 0u);
+  request.id = RequestId(2);
+  EXPECT_EQ(Ask(tiered, request), 384u);
+  const TierStats up = Settled(tiered).tiers;
+  const uint64_t slot_bytes = tiered.rig().memory().slot_bytes();
+  EXPECT_EQ(up.host_loaded_bytes % slot_bytes, 0u);
+  EXPECT_GE(up.host_loaded_bytes, 24 * slot_bytes) << "all blocks of one group";
+  EXPECT_LE(up.host_loaded_bytes, down.host_stored_bytes);
+}
+
 TEST_P(Host, WhatIsToBeOverwrittenOrWillNotBeUsedAgainDoesNotGoThere) {
   TieredRig tiered(With());
   for (uint64_t i = 1; i <= 8; ++i) {

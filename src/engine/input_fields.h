@@ -139,7 +139,7 @@ void Fields(auto& a, Like<tier::StoredSession> auto& v) {
 void Fields(auto& a, Like<Code> auto& v) { a.EnumUpTo(v, Code::kInternal); }
 void Fields(auto& a, Like<ArchiveEnd> auto& v) { a(v.code, v.groups, v.file_bytes); }
 void Fields(auto& a, Like<tier::ArchiveHeader> auto& v) {
-  a(v.session, v.slot_bytes, v.block_tokens, v.blocks, v.parts, v.saved, v.kv_seconds);
+  a(v.session, v.slot_bytes, v.block_tokens, v.kv_tokens, v.parts, v.saved, v.kv_seconds);
 }
 void Fields(auto& a, Like<ArchiveAnswers> auto& v) { a(v.begins, v.ends, v.headers); }
 

@@ -37,9 +37,7 @@ bool MayBe(const StoreAnswers& answers) {
 // As a file's reader promises it.
 bool MayBe(const ArchiveAnswers& answers) {
   const auto part = [](const ArchiveEnd& end) { return end.groups.size() <= tier::kArchivedKvBlocks; };
-  const auto header = [](const tier::ArchiveHeader& h) {
-    return uint64_t{h.blocks} * h.block_tokens <= h.session.tokens.size();
-  };
+  const auto header = [](const tier::ArchiveHeader& h) { return h.kv_tokens <= h.session.tokens.size(); };
   return std::ranges::all_of(answers.ends, part) && std::ranges::all_of(answers.headers, header);
 }
 

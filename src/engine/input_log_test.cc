@@ -110,7 +110,7 @@ tier::StoredSession SomeSession() {
 }
 
 tier::ArchiveHeader SomeHeader() {
-  return {.session = SomeSession(), .slot_bytes = 17, .block_tokens = 2, .blocks = 1, .parts = 1, .saved = 18};
+  return {.session = SomeSession(), .slot_bytes = 17, .block_tokens = 2, .kv_tokens = 2, .parts = 1, .saved = 18};
 }
 
 struct Made {
@@ -370,7 +370,7 @@ TEST(InputLog, SavedSessionsThatNoFileHoldsAreRefused) {
   };
   ArchiveAnswers answers{.begins = {Code::kOk}, .ends = {{}}, .headers = {SomeHeader()}};
   EXPECT_FALSE(damage(answers));
-  answers.headers[0].blocks = 2;
+  answers.headers[0].kv_tokens = 4;
   EXPECT_TRUE(damage(answers)) << "KV of more tokens than it has";
   answers.headers.clear();
   answers.ends[0].groups.assign(tier::kArchivedKvBlocks, 1);

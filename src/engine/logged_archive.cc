@@ -18,7 +18,9 @@ class LoggedArchive final : public tier::SessionArchive {
   Result<std::span<std::byte>> PartRoom(uint64_t bytes) override { return archive_.PartRoom(bytes); }
   void WritePart(std::vector<uint32_t> groups) override { archive_.WritePart(std::move(groups)); }
   void FinishSave() override { archive_.FinishSave(); }
-  Status BeginRestore(const std::string& name) override { return Begun(archive_.BeginRestore(name)); }
+  Status BeginRestore(const std::string& owner, const std::string& name) override {
+    return Begun(archive_.BeginRestore(owner, name));
+  }
   void ReadPart() override { archive_.ReadPart(); }
   void Close() override { archive_.Close(); }
 

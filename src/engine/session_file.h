@@ -5,6 +5,7 @@
 // Cost:      none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct SessionFile {
   SequenceId sequence{0};  // holds the KV that is saved, or that is being filled; 0: there is none
   uint64_t blocks = 0;
   uint64_t next_block = 0;
-  bool finishing = false;  // all of it was given to the archive
+  std::vector<std::byte> tail;  // KV of the last of them where that is short, of all groups: no sequence holds it
+  bool finishing = false;       // all of it was given to the archive
 
   // Of one that is restored.
   CacheSalt salt;

@@ -23,6 +23,31 @@ Savable SavableOf(const kv::ListedBlocks& listed, uint64_t blocks, Nanos now) {
   return savable;
 }
 
+// Each to its place in `to`; returns once all are there.
+Status CopySlots(exec::DeviceMemory& memory, std::span<const SlotId> slots, std::span<std::byte> to) {
+  std::vector<exec::CopyTicket> tickets;
+  for (const SlotId slot : slots) {
+    tickets.push_back(memory.CopyOut(slot, to.first(memory.slot_bytes())));
+    to = to.subspan(memory.slot_bytes());
+  }
+  Status first;
+  for (const exec::CopyTicket ticket : tickets) {
+    if (Status status = memory.Wait(ticket); first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+// Slots of the short block where the history ends, of all groups; empty if it has none, or not all of it is there.
+std::vector<SlotId> TailOf(const kv::ListedBlocks& listed, uint64_t whole_blocks, size_t groups) {
+  std::vector<SlotId> slots;
+  if (listed.wanted_until.size() <= whole_blocks) return slots;
+  for (const uint32_t slot : std::span(listed.slots).subspan(whole_blocks * groups, groups)) {
+    if (slot == kv::kNoSlot) return {};
+    slots.push_back(SlotId(slot));
+  }
+  return slots;
+}
+
 // At least one.
 uint64_t SecondsUntil(Nanos moment, Nanos now) {
   return std::max<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(moment - now).count(), 1);
@@ -61,15 +86,26 @@ void Engine::State::StartSave(SessionMove* move) {
     return move->Fail(Overloaded("all of the KV pool is promised to requests"));
   }
   const uint32_t block_tokens = kv.geometry().block_tokens;
-  const Savable savable =
-      SavableOf(kv.Listed(session.record.scope, tokens), kv.Length(saved.sequence) / block_tokens, now);
+  const kv::ListedBlocks listed = kv.Listed(session.record.scope, tokens);
+  const uint64_t whole = kv.Length(saved.sequence) / block_tokens;
+  std::vector<SlotId> tail;
+  if (whole == tokens.size() / block_tokens) tail = TailOf(listed, whole, kv.geometry().windows.size());
+  const Savable savable = SavableOf(listed, whole + (tail.empty() ? 0 : 1), now);
   saved.blocks = savable.blocks;
+  if (saved.blocks > whole) {
+    saved.tail.resize(tail.size() * memory.slot_bytes());
+    if (const Status copied = CopySlots(memory, tail, saved.tail); !copied.ok()) {
+      kv.Free(saved.sequence);
+      return move->Fail(copied);
+    }
+  }
+  const uint64_t kv_tokens = std::min<uint64_t>(saved.blocks * block_tokens, tokens.size());
   const uint64_t part_blocks = PartBlocks();
   const Status begun = archive->BeginSave(
       move->file_name, {.session = session.record,
                         .slot_bytes = memory.slot_bytes(),
                         .block_tokens = block_tokens,
-                        .blocks = static_cast<uint32_t>(saved.blocks),
+                        .kv_tokens = static_cast<uint32_t>(kv_tokens),
                         .parts = static_cast<uint32_t>((saved.blocks + part_blocks - 1) / part_blocks),
                         .saved = unix_seconds,
                         .kv_seconds = savable.until == kv::kNever ? 0 : SecondsUntil(savable.until, now)});
@@ -77,7 +113,7 @@ void Engine::State::StartSave(SessionMove* move) {
     kv.Free(saved.sequence);
     return move->Fail(begun);
   }
-  move->answer.moved_tokens = saved.blocks * block_tokens;
+  move->answer.moved_tokens = kv_tokens;
   move->file = true;
   file = std::move(saved);
 }
@@ -87,7 +123,8 @@ void Engine::State::BeginRestore(const SessionCommand& command, SessionMove* mov
   if (const Status named = CheckName(command.name); !named.ok()) return move->Fail(named);
   if (sessions.Find(command.name) != nullptr) return move->Fail(Invalid("a session of this name exists already"));
   if (InUse(command.name)) return move->Fail(Invalid("a request of the session waits or runs"));
-  if (const Status begun = archive->BeginRestore(command.other); !begun.ok()) return move->Fail(begun);
+  const Status begun = archive->BeginRestore(command.name.owner, command.other);
+  if (!begun.ok()) return move->Fail(begun);
   file = SessionFile{.command = move->answer.id, .salt = command.scope.salt};
   move->file = true;
 }
@@ -141,13 +178,12 @@ Result<std::vector<uint32_t>> Engine::State::NextPart() {
       slots.push_back(SlotId(pages.slots[block - pages.first_block]));
     }
   }
-  CACHALOT_ASSIGN_OR_RETURN(std::span<std::byte> left, archive->PartRoom(slots.size() * memory.slot_bytes()));
-  std::vector<exec::CopyTicket> tickets;
-  for (const SlotId slot : slots) {
-    tickets.push_back(memory.CopyOut(slot, left.first(memory.slot_bytes())));
-    left = left.subspan(memory.slot_bytes());
-  }
-  CACHALOT_RETURN_IF_ERROR(StatusOf(tickets));
+  const std::span<const std::byte> tail = end == file->blocks ? std::span(file->tail) : std::span<std::byte>();
+  if (!tail.empty()) part.back() = (1u << groups) - 1;
+  const uint64_t held_bytes = slots.size() * memory.slot_bytes();
+  CACHALOT_ASSIGN_OR_RETURN(const std::span<std::byte> room, archive->PartRoom(held_bytes + tail.size()));
+  CACHALOT_RETURN_IF_ERROR(CopySlots(memory, slots, room));
+  std::ranges::copy(tail, room.begin() + static_cast<ptrdiff_t>(held_bytes));
   file->next_block = end;
   return part;
 }
@@ -200,15 +236,15 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   }
   const std::optional<Nanos> until = KvEndOf(header, now, unix_seconds);
   if (!until) return false;
-  const uint64_t full = header.blocks * static_cast<uint64_t>(std::ranges::count(geometry.windows, 0u));
-  if (header.blocks == 0 || !options.prefix_cache) return false;
+  const uint64_t blocks = (header.kv_tokens + geometry.block_tokens - 1) / geometry.block_tokens;
+  const uint64_t full = blocks * static_cast<uint64_t>(std::ranges::count(geometry.windows, 0u));
+  if (blocks == 0 || !options.prefix_cache) return false;
   if (budget.promised() + kv.full_slots_in_use() + full > budget.total()) return false;
   const PrefixScope scope{file->salt, header.session.scope.public_tokens};
   const SequenceId sequence = kv.Create(scope, {}, *until);
   const std::span<const TokenId> tokens = header.session.tokens;
-  file->tokens.assign(tokens.begin(),
-                      tokens.begin() + static_cast<ptrdiff_t>(uint64_t{header.blocks} * geometry.block_tokens));
-  const uint64_t slots = header.blocks * geometry.windows.size();
+  file->tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(header.kv_tokens));
+  const uint64_t slots = blocks * geometry.windows.size();
   while (FreeForLoad(slots) < slots) AwaitCopy();
   kv.BeginLoad(sequence, file->tokens.size());
   file->cells = kv.ClaimLoad(sequence, 0).value_or(std::vector<kv::LoadCell>{});
@@ -221,7 +257,7 @@ bool Engine::State::BeginFill(const tier::ArchiveHeader& header) {
   std::ranges::sort(file->cells, {}, [](const kv::LoadCell& cell) { return std::pair(cell.block, cell.group); });
   file->sequence = sequence;
   file->windows = std::move(*windows);
-  file->blocks = header.blocks;
+  file->blocks = blocks;
   file->parts = header.parts;
   return true;
 }

@@ -156,7 +156,7 @@ void Engine::State::EndSessionPins() {
 // Those whose time is over.
 void Engine::State::EndSessions() {
   for (uint32_t ended = 0; ended < kEndedPerStep; ++ended) {
-    const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry();
+    const std::optional<Sessions::Due> expiry = sessions.NextExpiry();
     if (!expiry || expiry->at > now) return;
     if (InUse(expiry->name)) {
       UseSession(expiry->name);

@@ -10,6 +10,7 @@ namespace cachalot::engine {
 namespace {
 
 constexpr uint32_t kHandedDownPerStep = 4;  // sessions, so that a step stays short
+constexpr Nanos kHandDownAgain = std::chrono::seconds(10);
 constexpr Nanos kLongestAhead = std::chrono::hours(24);
 
 }  // namespace
@@ -127,20 +128,20 @@ void Engine::State::EndSuspend(SessionMove* move) {
   ++totals.sessions.suspended;
 }
 
-// Those that have been idle for long, if there is somewhere to go.
+// Those that have been idle for long, if there is somewhere to go. One that cannot be handed down now, or whose KV then
+// cannot be written, is tried again.
 void Engine::State::HandDownIdle() {
-  const Nanos idle = std::chrono::seconds(options.sessions.idle_seconds);
-  if (idle == Nanos(0) || (store == nullptr && host == nullptr)) return;
+  if (options.sessions.idle_seconds == 0 || (store == nullptr && host == nullptr)) return;
   for (uint32_t begun = 0; begun < kHandedDownPerStep; ++begun) {
-    const std::optional<SessionName> name = sessions.LongestIdle();
-    if (!name || now - sessions.Find(*name)->used_at < idle) return;
-    if (InUse(*name)) {
-      UseSession(*name);
+    const std::optional<Sessions::Due> idle = sessions.NextIdle();
+    if (!idle || idle->at > now) return;
+    if (InUse(idle->name)) {
+      UseSession(idle->name);
       continue;
     }
-    SessionMove move{.name = *name, .answer = {.verb = SessionVerb::kSuspend}, .commanded = false};
+    SessionMove move{.name = idle->name, .answer = {.verb = SessionVerb::kSuspend}, .commanded = false};
     BeginSuspend(&move);
-    sessions.SetHandedDown(*name, true);
+    sessions.PutOff(idle->name, now + kHandDownAgain);
     if (move.answer.status.ok()) moves.push_back(std::move(move));
   }
 }
@@ -201,11 +202,9 @@ void Engine::State::AddSessionStats(SessionStats* stats) const {
 std::optional<Nanos> Engine::State::NextSessionDue() const {
   std::optional<Nanos> due;
   const auto sooner = [&](Nanos moment) { due = due ? std::min(*due, moment) : moment; };
-  const std::optional<SessionName> idle = sessions.LongestIdle();
-  if (idle && options.sessions.idle_seconds > 0 && (store != nullptr || host != nullptr)) {
-    sooner(sessions.Find(*idle)->used_at + std::chrono::seconds(options.sessions.idle_seconds));
-  }
-  if (const std::optional<Sessions::Expiry> expiry = sessions.NextExpiry()) sooner(expiry->at);
+  const std::optional<Sessions::Due> idle = sessions.NextIdle();
+  if (idle && options.sessions.idle_seconds > 0 && (store != nullptr || host != nullptr)) sooner(idle->at);
+  if (const std::optional<Sessions::Due> expiry = sessions.NextExpiry()) sooner(expiry->at);
   if (session_store != nullptr) {
     if (!found_taken) sooner(now);
     if (const std::optional<Nanos> wake = session_store->WakeAt()) sooner(*wake);

@@ -195,6 +195,52 @@ TEST_P(SessionTiers, AnIdleSessionIsHandedDownByItself) {
   Ask(tiered, Of(2, "a", And(history, 7), 6));
 }
 
+TEST_P(SessionTiers, AnIdleSessionThatCouldNotBeHandedDownIsTriedAgain) {
+  TieredRig::Options options = With();
+  options.engine.sessions.idle_seconds = 60;
+  TieredRig tiered(options);
+  const auto wait = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      tiered.rig().Advance(std::chrono::seconds(1));
+      for (int step = 0; step < 30; ++step) tiered.rig().Step();
+    }
+  };
+  const auto state = [&](const char* id) {
+    return Do(tiered, {.verb = SessionVerb::kShow, .name = {"", id}}).sessions.front().state;
+  };
+  const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
+  tiered.files().Fail({.op = FileOp::kWrite, .onwards = true});
+  wait(65);
+  EXPECT_EQ(state("a"), SessionState::kHot);
+  ASSERT_TRUE(tiered.rig().engine().next_due().has_value());
+  EXPECT_GT(*tiered.rig().engine().next_due(), tiered.clock().Now()) << "not at once";
+  tiered.files().Heal();
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kFork, .other = "b"}).status.ok());
+  EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kSuspend, .name = {"", "b"}}).status.ok());
+  EXPECT_EQ(state("a"), SessionState::kHot) << "what it shares with one that is handed down stays";
+  wait(60);
+  EXPECT_EQ(state("a"), SessionState::kWarm);
+  EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u);
+  Ask(tiered, Of(2, "a", And(history, 7), 6));
+}
+
+TEST_P(SessionTiers, AnIdleSessionIsHandedDownOnceItIsNotPinnedAnyMore) {
+  TieredRig::Options options = With();
+  options.engine.sessions.idle_seconds = 60;
+  options.engine.pin_budget = 0.5;
+  TieredRig tiered(options);
+  const auto wait = [&] {
+    tiered.rig().Advance(std::chrono::seconds(61));
+    for (int i = 0; i < 300; ++i) tiered.rig().Step();
+    return Do(tiered, SessionVerb::kShow).sessions.front().state;
+  };
+  Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kPin, .pinned = true}).status.ok());
+  EXPECT_EQ(wait(), SessionState::kHot);
+  ASSERT_TRUE(Do(tiered, {.verb = SessionVerb::kPin, .pinned = false}).status.ok());
+  EXPECT_EQ(wait(), SessionState::kWarm);
+}
+
 TEST_P(SessionTiers, ADiskThatTakesNothingIsToldAndTheSessionStaysHot) {
   TieredRig tiered(With());
   const std::vector<TokenId> history = Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
@@ -241,17 +287,17 @@ TEST_P(SessionTiers, ASavedSessionIsRestoredUnderAnotherName) {
   const SessionAnswer saved = Do(tiered, {.verb = SessionVerb::kSave, .other = "file"});
   ASSERT_TRUE(saved.status.ok()) << saved.status.message();
   EXPECT_TRUE(saved.durable);
-  EXPECT_EQ(saved.moved_tokens, 304u);
+  EXPECT_EQ(saved.moved_tokens, history.size() - 1);
   ASSERT_TRUE(Do(tiered, SessionVerb::kDelete).status.ok());
   tiered.Crash(Unsynced::kLost);
   const SessionAnswer restored = Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"});
   ASSERT_TRUE(restored.status.ok()) << restored.status.message();
-  EXPECT_EQ(restored.moved_tokens, 304u);
+  EXPECT_EQ(restored.moved_tokens, history.size() - 1);
   EXPECT_EQ(restored.moved_bytes, saved.moved_bytes);
   EXPECT_EQ(restored.sessions.front().tokens, history.size());
   EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
   Ask(tiered, Of(2, "b", And(history, 7), 6));
-  EXPECT_EQ(tiered.rig().finishes.at({RequestId(2), 0u}).cached_tokens, 304u);
+  EXPECT_EQ(tiered.rig().finishes.at({RequestId(2), 0u}).cached_tokens, history.size() - 1);
   EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "b"}, .other = "file"}).status.code(),
             Code::kInvalid);
   const SessionAnswer none = Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", "c"}, .other = "none"});
@@ -260,6 +306,57 @@ TEST_P(SessionTiers, ASavedSessionIsRestoredUnderAnotherName) {
   for (const char* name : {"", ".file", "../file", "a/b"}) {
     EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kSave, .name = {"", "b"}, .other = name}).status.code(), Code::kInvalid);
   }
+}
+
+TEST_P(SessionTiers, ASavedSessionIsThereForItsOwnerAlone) {
+  TieredRig tiered(With());
+  std::map<std::string, std::vector<TokenId>> histories;
+  uint64_t request = 0;
+  for (const char* owner : {"alice", "bob", ""}) {
+    ++request;
+    GenerateRequest first = Of(request, "a", Tokens(200 + 20 * request, request), 6);
+    first.session->owner = owner;
+    first.scope.salt = {request, request};
+    histories[owner] = Ask(tiered, first);
+  }
+  const auto save = [&](const char* owner) {
+    return Do(tiered, {.verb = SessionVerb::kSave, .name = {owner, "a"}, .other = "file"});
+  };
+  const auto restored = [&](const char* owner, const char* id) {
+    const CacheSalt salt{100, 100};
+    return Do(tiered, {.verb = SessionVerb::kRestore, .name = {owner, id}, .other = "file", .scope = {salt, 0}});
+  };
+  ASSERT_TRUE(save("alice").status.ok());
+  for (const char* owner : {"bob", "", "carol"}) EXPECT_FALSE(restored(owner, "b").found) << "'" << owner << "'";
+  for (const char* owner : {"bob", ""}) ASSERT_TRUE(save(owner).status.ok());
+  tiered.Crash(Unsynced::kLost);
+  for (const char* owner : {"alice", "bob", ""}) {
+    const SessionAnswer answer = restored(owner, "b");
+    ASSERT_TRUE(answer.found && answer.status.ok()) << answer.status.message();
+    EXPECT_EQ(answer.sessions.front().tokens, histories[owner].size()) << "'" << owner << "'";
+    EXPECT_GT(answer.moved_tokens, 0u);
+  }
+}
+
+TEST_P(SessionTiers, ASaveThatWouldFillTheDiskIsRefusedAndLeavesNothing) {
+  TieredRig::Options options = With();
+  options.saved_min_free = 1 << 20;
+  options.disk_bytes = 0;
+  TieredRig tiered(options);
+  const auto leave_two_pages = [&] {
+    const DiskRoom room = tiered.files().Room("/").value();
+    tiered.files().SetTotalBytes(room.total_bytes - room.free_bytes + options.saved_min_free + 8192);
+  };
+  Ask(tiered, Of(1, "a", Tokens(1000, 1), 6));
+  leave_two_pages();
+  const SessionAnswer refused = Do(tiered, {.verb = SessionVerb::kSave, .other = "file"});
+  EXPECT_EQ(refused.status.code(), Code::kOverloaded);
+  EXPECT_NE(refused.status.message().find("for others"), std::string::npos) << refused.status.message();
+  EXPECT_TRUE(tiered.files().List("/saved").value().empty());
+  EXPECT_EQ(tiered.rig().Step().stats.in_use_slots(), 0u);
+  Ask(tiered, Of(2, "b", Tokens(20, 2), 6));
+  leave_two_pages();
+  EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kSave, .name = {"", "b"}, .other = "file"}).status.ok());
 }
 
 TEST_P(SessionTiers, ASessionThatCameWhileItsNameWasBeingRestoredStays) {

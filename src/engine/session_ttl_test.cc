@@ -128,23 +128,23 @@ TEST_F(SessionTtl, KvThatIsRestoredEndsWhenItWouldHave) {
   request.session = SessionName{"", "a"};
   request.retention.ttl = hours(2);
   Ask(tiered, request);
-  EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).moved_tokens, 96u);
+  EXPECT_EQ(Do(tiered, {.verb = SessionVerb::kSave, .other = "file"}).moved_tokens, 103u);
   const auto restore = [&](const char* name) {
     return Do(tiered, {.verb = SessionVerb::kRestore, .name = {"", name}, .other = "file"});
   };
   tiered.rig().Advance(hours(1));
   EXPECT_TRUE(Do(tiered, {.verb = SessionVerb::kDelete}).status.ok());
   tiered.Restart();
-  EXPECT_EQ(restore("b").moved_tokens, 96u);
+  EXPECT_EQ(restore("b").moved_tokens, 103u);
   tiered.rig().Advance(minutes(61));
   tiered.rig().Step();
   EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u) << "its time was over";
   const SessionAnswer cold = restore("c");
   EXPECT_TRUE(cold.status.ok()) << cold.status.message();
   EXPECT_EQ(cold.moved_tokens, 0u);
-  EXPECT_GT(cold.sessions.front().tokens, 96u) << "the history has no end";
+  EXPECT_GT(cold.sessions.front().tokens, 103u) << "the history has no end";
   tiered.clock().JumpWallClock(-20 * kHour);
-  EXPECT_EQ(restore("d").moved_tokens, 96u);
+  EXPECT_EQ(restore("d").moved_tokens, 103u);
   tiered.rig().Advance(minutes(121));
   tiered.rig().Step();
   EXPECT_EQ(tiered.rig().Step().stats.idle_slots, 0u) << "a clock that went back gives no more than it had";

@@ -80,7 +80,7 @@ bool Sessions::MayHold(const SessionName& name) const {
 
 void Sessions::Unlist(const SessionName& name, const Session& session) {
   by_use_.erase(session.use);
-  awake_.erase(session.use);
+  if (!session.handed_down) awake_.erase({session.hand_down_at, name});
   if (session.record.ttl_seconds > 0) by_expiry_.erase({EndOf(session), name});
   if (--of_owner_[name.owner] == 0) of_owner_.erase(name.owner);
   --seen_[static_cast<size_t>(session.seen)];
@@ -90,7 +90,7 @@ void Sessions::Unlist(const SessionName& name, const Session& session) {
 
 void Sessions::List(const SessionName& name, const Session& session) {
   by_use_.emplace(session.use, name);
-  if (!session.handed_down) awake_.emplace(session.use, name);
+  if (!session.handed_down) awake_.insert({session.hand_down_at, name});
   if (session.record.ttl_seconds > 0) by_expiry_.insert({EndOf(session), name});
   ++of_owner_[name.owner];
   ++seen_[static_cast<size_t>(session.seen)];
@@ -103,6 +103,7 @@ const Session& Sessions::Put(Session session, Nanos used_at) {
   Erase(name);
   session.use = ++last_use_;
   session.used_at = used_at;
+  session.hand_down_at = used_at + std::chrono::seconds(options_.idle_seconds);
   const Session& kept = table_.emplace(name, std::move(session)).first->second;
   List(name, kept);
   return kept;
@@ -120,6 +121,7 @@ void Sessions::Use(const SessionName& name, uint64_t unix_seconds, Nanos now) {
   Unlist(name, session);
   session.use = ++last_use_;
   session.used_at = now;
+  session.hand_down_at = now + std::chrono::seconds(options_.idle_seconds);
   session.record.last_used = unix_seconds;
   session.record.suspended = false;
   List(name, session);
@@ -143,6 +145,13 @@ void Sessions::SetHandedDown(const SessionName& name, bool handed_down) {
   List(name, session);
 }
 
+void Sessions::PutOff(const SessionName& name, Nanos hand_down_at) {
+  Session& session = At(name);
+  Unlist(name, session);
+  session.hand_down_at = hand_down_at;
+  List(name, session);
+}
+
 void Sessions::SetSeen(const SessionName& name, SessionState state) {
   Session& session = At(name);
   --seen_[static_cast<size_t>(session.seen)];
@@ -150,12 +159,12 @@ void Sessions::SetSeen(const SessionName& name, SessionState state) {
   ++seen_[static_cast<size_t>(session.seen)];
 }
 
-std::optional<SessionName> Sessions::LongestIdle() const {
+std::optional<Sessions::Due> Sessions::NextIdle() const {
   if (awake_.empty()) return std::nullopt;
-  return awake_.begin()->second;
+  return *awake_.begin();
 }
 
-std::optional<Sessions::Expiry> Sessions::NextExpiry() const {
+std::optional<Sessions::Due> Sessions::NextExpiry() const {
   if (by_expiry_.empty()) return std::nullopt;
   return *by_expiry_.begin();
 }

@@ -38,6 +38,7 @@ struct Session {
   kv::PinTable::Standing pin;               // without tokens: there is none
   bool written_down = true;                 // its KV may go to disk
   bool handed_down = true;                  // its KV need not be hot
+  Nanos hand_down_at{0};                    // else when it need not be any more
   SessionState seen = SessionState::kCold;  // when it was last looked at
 };
 
@@ -92,17 +93,19 @@ class Sessions {
   void SetSuspended(const SessionName& name, bool suspended);
   void SetPin(const SessionName& name, const kv::PinTable::Standing& pin);
   void SetHandedDown(const SessionName& name, bool handed_down);
+  // It is not handed down before.
+  void PutOff(const SessionName& name, Nanos hand_down_at);
   void SetSeen(const SessionName& name, SessionState state);
 
-  // Of those that are not handed down, the one that was used least recently.
-  std::optional<SessionName> LongestIdle() const;
-  struct Expiry {
+  struct Due {
     Nanos at{0};
     SessionName name;
-    auto operator<=>(const Expiry&) const = default;
+    auto operator<=>(const Due&) const = default;
   };
+  // Of those that are not handed down, the first one to be: idle for as long as the options say, or put off until then.
+  std::optional<Due> NextIdle() const;
   // The first one to be past its TTL.
-  std::optional<Expiry> NextExpiry() const;
+  std::optional<Due> NextExpiry() const;
   // Whose state is to be seen next: all in turn, one in 10 ms. Nothing: it is too early, or there are none.
   std::optional<SessionName> NextToSee(Nanos now);
 
@@ -116,8 +119,8 @@ class Sessions {
   const SessionOptions options_;
   Table table_;
   std::map<uint64_t, SessionName> by_use_;
-  std::map<uint64_t, SessionName> awake_;  // by use: not handed down
-  std::set<Expiry> by_expiry_;             // with a TTL, which the wall clock, as it may jump, has no part in
+  std::set<Due> awake_;      // not handed down
+  std::set<Due> by_expiry_;  // with a TTL, which the wall clock, as it may jump, has no part in
   std::map<std::string, uint64_t> of_owner_;
   std::array<uint64_t, 3> seen_{};  // by SessionState
   SessionName looked_at_;

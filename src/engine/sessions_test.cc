@@ -149,25 +149,27 @@ TEST(Sessions, EveryListIsWhatTheTableSays) {
       for (const SessionName& going : *room) sessions.Erase(going);
       sessions.Put(std::move(session), Nanos(static_cast<int64_t>(step)));
     } else {
-      switch (random.Below(6)) {
+      switch (random.Below(7)) {
         case 0: sessions.Erase(name); break;
         case 1: sessions.Use(name, step, Nanos(static_cast<int64_t>(step))); break;
         case 2: sessions.SetPinned(name, !found->record.pinned && sessions.pinned() < 3); break;
         case 3: sessions.SetSuspended(name, sessions.MayHold(name) || random.Below(4) == 0); break;
         case 4: sessions.SetHandedDown(name, !found->handed_down); break;
+        case 5: sessions.PutOff(name, Nanos(static_cast<int64_t>(step + random.Below(200)))); break;
         default: sessions.SetSeen(name, static_cast<SessionState>(random.Below(3))); break;
       }
     }
     uint64_t bytes = 0, pinned = 0, hot = 0;
     std::map<std::string, uint64_t> of_owner;
-    const Session* idle = nullptr;
+    std::optional<Sessions::Due> idle;
     std::optional<Nanos> expiry;
     for (const auto& [key, session] : sessions.all()) {
       bytes += BytesOf(session);
       pinned += session.record.pinned;
       hot += session.seen == SessionState::kHot;
       ++of_owner[key.owner];
-      if (!session.handed_down && (idle == nullptr || session.use < idle->use)) idle = &session;
+      const Sessions::Due due{session.hand_down_at, key};
+      if (!session.handed_down) idle = std::min(due, idle.value_or(due));
       const Nanos end = session.used_at + std::chrono::seconds(session.record.ttl_seconds);
       if (session.record.ttl_seconds > 0) expiry = std::min(end, expiry.value_or(end));
     }
@@ -177,10 +179,7 @@ TEST(Sessions, EveryListIsWhatTheTableSays) {
     ASSERT_LE(sessions.all().size(), options.most);
     ASSERT_LE(sessions.bytes(), options.memory.bytes);
     for (const auto& [owner, count] : of_owner) ASSERT_LE(count, 12u);
-    ASSERT_EQ(sessions.LongestIdle().has_value(), idle != nullptr);
-    if (idle != nullptr) {
-      ASSERT_EQ(*sessions.LongestIdle(), NameOf(idle->record.key));
-    }
+    ASSERT_EQ(sessions.NextIdle(), idle);
     ASSERT_EQ(sessions.NextExpiry().has_value(), expiry.has_value());
     if (expiry) {
       ASSERT_EQ(sessions.NextExpiry()->at, *expiry);

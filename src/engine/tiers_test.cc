@@ -30,6 +30,27 @@ TEST_P(Tiers, WhatARestartForgetsIsOnDisk) {
   EXPECT_EQ(Loaded(tiered), 224u);
 }
 
+TEST_P(Tiers, TheLinkToTheDiskTellsWhatItMoved) {
+  TieredRig tiered(With());
+  Ask(tiered, Request(1, Tokens(200, 1), 4));
+  tiered.rig().WriteAll();
+  constexpr auto kUp = static_cast<size_t>(Direction::kUp), kDown = static_cast<size_t>(Direction::kDown);
+  constexpr auto kDone = static_cast<size_t>(TransferEnd::kDone);
+  const TierStats written = tiered.rig().Step().stats.tiers;
+  EXPECT_GT(written.stored_bytes, 0u);
+  EXPECT_EQ(written.disk_link[kDown].bytes, written.stored_bytes);
+  EXPECT_GT(written.disk_link[kDown].jobs[kDone], 0u);
+  EXPECT_GT(written.disk_link[kDown].busy, Nanos(0));
+  EXPECT_EQ(written.disk_link[kUp].jobs[kDone], 0u);
+  tiered.Restart();
+  EXPECT_EQ(Ask(tiered, Request(2, Tokens(200, 1), 4)), 192u);
+  const TierStats read = tiered.rig().Step().stats.tiers;
+  EXPECT_EQ(read.disk_link[kUp].bytes, read.loaded_bytes);
+  EXPECT_GT(read.disk_link[kUp].busy, Nanos(0));
+  EXPECT_EQ(read.disk_link[kUp].in_flight_bytes, 0u);
+  EXPECT_EQ(read.disk_link[kUp].waiting_jobs, 0u);
+}
+
 TEST_P(Tiers, WhatThePoolHadNoRoomForComesBack) {
   TieredRig::Options options = With();
   options.slots = 200;

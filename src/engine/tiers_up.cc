@@ -350,6 +350,7 @@ void Engine::State::AddTierStats(TierStats* stats) const {
   stats->occupied_bytes = s.disk.occupied_bytes;
   stats->degraded = !s.health.ok();
   stats->disk_reads = s.disk.reads.blocks;
+  stats->disk_link = s.link;
 }
 
 std::optional<Nanos> Engine::State::NextDue() const {

@@ -158,9 +158,10 @@ Table TrafficTable(const LiveWindow& window) {
   row("computed again after preemption", Tokens, of(Counter::kTokensRecomputed));
   row("preemptions", Count, of(Counter::kPreemptions));
   row("slots evicted", Count, of(Counter::kKvSlotsEvicted));
-  row("to host memory", Bytes, of(Counter::kHostStoredBytes));
-  row("to disk", Bytes, of(Counter::kTierBytes, "down"));
-  row("from disk", Bytes, of(Counter::kTierBytes, "up"));
+  row("to host memory", Bytes, of(Counter::kTierBytes, "host_down"));
+  row("from host memory", Bytes, of(Counter::kTierBytes, "host_up"));
+  row("to disk", Bytes, of(Counter::kTierBytes, "disk_down"));
+  row("from disk", Bytes, of(Counter::kTierBytes, "disk_up"));
   row("loads that failed", Count, of(Counter::kLoadsFailed));
   row("times that thrash control let fewer take part", Count, of(Counter::kKvLimitDecreases));
   return table;

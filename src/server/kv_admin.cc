@@ -62,6 +62,7 @@ void WriteTiers(JsonWriter& w, const engine::TierStats& tiers) {
   w.Key("free_bytes").UInt(tiers.host_free_bytes);
   w.Key("overhead_bytes").UInt(tiers.host_overhead_bytes);
   w.Key("loaded_tokens").UInt(tiers.host_loaded_tokens);
+  w.Key("loaded_bytes").UInt(tiers.host_loaded_bytes);
   w.Key("stored_bytes").UInt(tiers.host_stored_bytes);
   w.Key("found_blocks").UInt(tiers.host_found_cells);
   w.Key("evicted_blocks").UInt(tiers.host_evicted_cells);

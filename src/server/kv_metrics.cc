@@ -47,14 +47,27 @@ void AddTiers(const engine::TierStats& seen, const engine::TierStats& now, Metri
   metrics->Add(Counter::kTokensPrefetched, now.prefetched_tokens - seen.prefetched_tokens);
   metrics->Add(Counter::kLoadsFailed, now.failed_loads - seen.failed_loads);
   metrics->Add(Counter::kStoresFailed, now.failed_stores - seen.failed_stores);
-  metrics->Add(Counter::kTierBytes, now.loaded_bytes - seen.loaded_bytes, "up");
-  metrics->Add(Counter::kTierBytes, now.stored_bytes - seen.stored_bytes, "down");
+  metrics->Add(Counter::kTierBytes, now.host_loaded_bytes - seen.host_loaded_bytes, "host_up");
+  metrics->Add(Counter::kTierBytes, now.host_stored_bytes - seen.host_stored_bytes, "host_down");
+  metrics->Add(Counter::kTierBytes, now.loaded_bytes - seen.loaded_bytes, "disk_up");
+  metrics->Add(Counter::kTierBytes, now.stored_bytes - seen.stored_bytes, "disk_down");
   AddEach(Counter::kDiskReads, kReadOutcomeNames, seen.disk_reads, now.disk_reads, metrics);
   metrics->Add(Counter::kDiskRefused, now.refused_blocks - seen.refused_blocks);
   metrics->Set(Gauge::kDiskBlocks, static_cast<double>(now.blocks));
   metrics->Set(Gauge::kDiskLiveBytes, static_cast<double>(now.live_bytes));
   metrics->Set(Gauge::kDiskOccupiedBytes, static_cast<double>(now.occupied_bytes));
   metrics->Set(Gauge::kDiskDegraded, now.degraded ? 1 : 0);
+}
+
+void AddDiskLink(const engine::TierStats& seen, const engine::TierStats& now, Metrics* metrics) {
+  for (size_t i = 0; i < kDirectionNames.size(); ++i) {
+    const TransferMeter &before = seen.disk_link[i], &after = now.disk_link[i];
+    AddEach(Counter::kDiskTransfers, kTransferEndNames, before.jobs, after.jobs, metrics);
+    metrics->Add(Counter::kDiskBusy, Microseconds(after.busy) - Microseconds(before.busy), kDirectionNames[i]);
+    metrics->Add(Counter::kDiskWaited, Microseconds(after.waited) - Microseconds(before.waited), kDirectionNames[i]);
+    metrics->Set(Gauge::kDiskInFlightBytes, static_cast<double>(after.in_flight_bytes), kDirectionNames[i]);
+    metrics->Set(Gauge::kDiskWaitingTransfers, after.waiting_jobs, kDirectionNames[i]);
+  }
 }
 
 void AddTime(const engine::TimeTotals& seen, const engine::TimeTotals& now, Metrics* metrics) {
@@ -73,7 +86,6 @@ void AddHost(const engine::TierStats& seen, const engine::TierStats& now, Metric
   metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_free_bytes), "free");
   metrics->Set(Gauge::kHostBytes, static_cast<double>(now.host_overhead_bytes), "overhead");
   metrics->Add(Counter::kHostTokensLoaded, now.host_loaded_tokens - seen.host_loaded_tokens);
-  metrics->Add(Counter::kHostStoredBytes, now.host_stored_bytes - seen.host_stored_bytes);
   metrics->Add(Counter::kHostFound, now.host_found_cells - seen.host_found_cells);
   metrics->Add(Counter::kHostEvicted, now.host_evicted_cells - seen.host_evicted_cells);
   metrics->Add(Counter::kHostTakenBack, now.taken_back_blocks - seen.taken_back_blocks);
@@ -111,6 +123,7 @@ void AddKvMetrics(const engine::EngineStats& seen, const engine::EngineStats& st
   metrics->Set(Gauge::kKvSharedBytes, static_cast<double>(stats.ledger.shared_bytes));
   AddThrash(seen, stats, metrics);
   AddTiers(seen.tiers, stats.tiers, metrics);
+  AddDiskLink(seen.tiers, stats.tiers, metrics);
   AddHost(seen.tiers, stats.tiers, metrics);
   AddTime(seen.time, stats.time, metrics);
   AddSessions(seen.sessions, stats.sessions, metrics);

@@ -203,6 +203,17 @@ TEST_F(SessionApiTest, TenantsReachTheirOwnAndTheAdministrationAll) {
   EXPECT_TRUE(seen_.every_owner);
   Ask("DELETE", "/v1/kv/sessions/s?tenant=bob", "", {}, "root");
   EXPECT_EQ(seen_.name.owner, "bob");
+  for (const char* verb : {"save", "restore"}) {
+    const auto file = [&](const char* query, const char* key) {
+      Ask("POST", fmt::format("/v1/kv/sessions/s/{}{}", verb, query), R"({"file":"f"})", {}, key);
+      return seen_.name.owner;
+    };
+    EXPECT_EQ(file("", "ka"), "alice") << verb;
+    EXPECT_EQ(file("", "kb"), "bob") << verb;
+    EXPECT_EQ(file("?tenant=bob", "root"), "bob") << verb;
+    EXPECT_EQ(file("", "root"), "") << verb;
+    EXPECT_EQ(Refusal("POST", fmt::format("/v1/kv/sessions/s/{}?tenant=alice", verb), R"({"file":"f"})", "kb"), 403);
+  }
   Ask("POST", "/v1/kv/prefetch?tenant=bob", R"({"prompt":"a"})", {}, "root");
   EXPECT_EQ(seen_.scope.salt, TenantSalt("bob"));
 }

@@ -125,8 +125,8 @@ class Traffic {
       Step(std::move(input));
       for (int i = 0; i < 20; ++i) Step({});
     }
-    EXPECT_NE(decisions_.find("session command 1 done moved 64"), std::string::npos);
-    EXPECT_NE(decisions_.find("session command 2 done moved 64"), std::string::npos);
+    EXPECT_NE(decisions_.find("session command 1 done moved 73"), std::string::npos);
+    EXPECT_NE(decisions_.find("session command 2 done moved 73"), std::string::npos);
   }
 
   const engine::InputFacts& facts() const { return facts_; }

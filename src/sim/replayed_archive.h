@@ -33,7 +33,7 @@ class ReplayedArchive final : public tier::SessionArchive {
   Result<std::span<std::byte>> PartRoom(uint64_t bytes) override;
   void WritePart(std::vector<uint32_t>) override { job_ = Job::kWrite; }
   void FinishSave() override { job_ = Job::kWrite; }
-  Status BeginRestore(const std::string&) override { return BeginFile(Job::kReadHeader); }
+  Status BeginRestore(const std::string&, const std::string&) override { return BeginFile(Job::kReadHeader); }
   void ReadPart() override { job_ = Job::kReadPart; }
   void Close() override { open_ = false; }
 

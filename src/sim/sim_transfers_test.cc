@@ -47,7 +47,7 @@ TEST(SimTransfers, ALinkMovesOneJobsBytesAfterAnothersAndTheirLatenciesOverlap) 
   std::vector<tier::TransferCompletion> ended = rig.Next();
   ASSERT_EQ(ended.size(), 1u);
   EXPECT_EQ(ended[0].id, first);
-  EXPECT_EQ(ended[0].end, tier::TransferEnd::kDone);
+  EXPECT_EQ(ended[0].end, TransferEnd::kDone);
   EXPECT_EQ(rig.clock.Now(), milliseconds(11));
   ended = rig.Next();
   EXPECT_EQ(ended.at(0).id, down);
@@ -64,7 +64,7 @@ TEST(SimTransfers, WhatIsLateEndsAtItsDeadlineAndTheLinkIsBusyUntilItIsThrough) 
   const tier::TransferId next = rig.Start(Direction::kUp, 1000);
   std::vector<tier::TransferCompletion> ended = rig.Next();
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].end, tier::TransferEnd::kLate);
+  EXPECT_EQ(ended[0].end, TransferEnd::kLate);
   EXPECT_EQ(rig.clock.Now(), milliseconds(100));
   do ended = rig.Next();
   while (ended.empty());
@@ -88,7 +88,7 @@ TEST(SimTransfers, ACancelledJobEndsAtOnce) {
   rig.transfers.Cancel(id);
   const std::vector<tier::TransferCompletion> ended = rig.transfers.Poll();
   ASSERT_EQ(ended.size(), 1u);
-  EXPECT_EQ(ended[0].end, tier::TransferEnd::kCancelled);
+  EXPECT_EQ(ended[0].end, TransferEnd::kCancelled);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/units.h"
 #include "tier/byte_fields.h"
 #include "tier/session_record.h"
 
@@ -13,7 +14,7 @@ namespace cachalot::tier {
 namespace {
 
 constexpr std::array<uint8_t, 8> kMagic = {0xCA, 'C', 'H', 'S', 'A', 'V', 'E', 0x0A};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint64_t kLengthBytes = sizeof(uint64_t);
 constexpr uint64_t kMostBodyBytes = uint64_t{1} << 30;  // before memory is taken for it
 
@@ -33,7 +34,7 @@ std::vector<std::byte> Encoded(const ArchiveHeader& header) {
   writer.U32(kVersion);
   writer.U64(header.slot_bytes);
   writer.U32(header.block_tokens);
-  writer.U32(header.blocks);
+  writer.U32(header.kv_tokens);
   writer.U32(header.parts);
   writer.U64(header.saved);
   writer.U64(header.kv_seconds);
@@ -51,7 +52,7 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   }
   header.slot_bytes = reader.U64();
   header.block_tokens = reader.U32();
-  header.blocks = reader.U32();
+  header.kv_tokens = reader.U32();
   header.parts = reader.U32();
   header.saved = reader.U64();
   header.kv_seconds = reader.U64();
@@ -59,7 +60,7 @@ Result<ArchiveHeader> DecodeHeader(std::span<const std::byte> body) {
   const auto head = reader.ok() ? DecodeSessionRecordHead(head_bytes, 0) : std::nullopt;
   const auto change = head ? DecodeSessionRecord(*head, reader.Take(reader.left()), 0) : std::nullopt;
   if (!ours || !change) return Corrupt("no header of a saved session");
-  if (uint64_t{header.blocks} * header.block_tokens > change->session.tokens.size()) {
+  if (header.kv_tokens > change->session.tokens.size()) {
     return Corrupt("a saved session has KV of more tokens than it has");
   }
   header.session = change->session;
@@ -96,18 +97,19 @@ Status CheckArchiveName(const std::string& name) {
                   name.size(), kMostBytes));
 }
 
-ArchiveWriter::ArchiveWriter(FileSystem& files, std::string folder, std::string name, const MacKey& key)
-    : files_(files),
-      folder_(std::move(folder)),
-      name_(std::move(name)),
-      temporary_(folder_ + "/." + name_ + ".tmp"),
-      key_(key) {}
+// '@' is in no name.
+std::string ArchiveFileName(const std::string& owner, const std::string& name) {
+  return owner.empty() ? name : name + "@" + HexOf(Sha256Of(std::as_bytes(std::span(owner))));
+}
 
 ArchiveWriter::~ArchiveWriter() {
   if (file_ != nullptr) (void)files_.Remove(temporary_);
 }
 
-Status ArchiveWriter::Begin(const ArchiveHeader& header) {
+Status ArchiveWriter::Begin(const std::string& name, const ArchiveHeader& header) {
+  const std::string file_name = ArchiveFileName(header.session.key.owner, name);
+  path_ = folder_ + "/" + file_name;
+  temporary_ = folder_ + "/." + file_name + ".tmp";
   CACHALOT_RETURN_IF_ERROR(files_.Remove(temporary_));
   CACHALOT_ASSIGN_OR_RETURN(file_, files_.Open(temporary_, OpenMode::kCreate));
   return Write(Encoded(header));
@@ -124,6 +126,12 @@ Status ArchiveWriter::Append(const ArchivedKv& part) {
 }
 
 Status ArchiveWriter::Write(std::span<const std::byte> body) {
+  CACHALOT_ASSIGN_OR_RETURN(const DiskRoom room, files_.Room(folder_));
+  const uint64_t bytes = kLengthBytes + body.size() + sizeof(Digest);
+  if (room.free_bytes < bytes || room.free_bytes - bytes < min_free_bytes_) {
+    return Overloaded(fmt::format("the disk is full: {} are free where sessions are saved, {} of them for others",
+                                  FormatBytes(room.free_bytes), FormatBytes(min_free_bytes_)));
+  }
   last_ = MacOf(key_, last_, body);
   std::vector<std::byte> length;
   FieldWriter(length).U64(body.size());
@@ -137,7 +145,7 @@ Status ArchiveWriter::Write(std::span<const std::byte> body) {
 
 Status ArchiveWriter::Finish() {
   CACHALOT_RETURN_IF_ERROR(file_->Sync());
-  CACHALOT_RETURN_IF_ERROR(files_.Rename(temporary_, folder_ + "/" + name_));
+  CACHALOT_RETURN_IF_ERROR(files_.Rename(temporary_, path_));
   file_.reset();
   return files_.SyncFolder(folder_);
 }
@@ -145,14 +153,16 @@ Status ArchiveWriter::Finish() {
 ArchiveReader::ArchiveReader(std::unique_ptr<File> file, uint64_t file_bytes, const MacKey& key)
     : file_(std::move(file)), file_bytes_(file_bytes), key_(key) {}
 
-Result<ArchiveReader> ArchiveReader::Open(FileSystem& files, const std::string& folder, const std::string& name,
-                                          const MacKey& key) {
-  Result<std::unique_ptr<File>> file = files.Open(folder + "/" + name, OpenMode::kRead);
-  if (!file.ok()) return Invalid(fmt::format("there is no saved session '{}' that can be read", name));
+Result<ArchiveReader> ArchiveReader::Open(FileSystem& files, const std::string& folder, const std::string& owner,
+                                          const std::string& name, const MacKey& key) {
+  const auto missing = [&] { return Invalid(fmt::format("there is no saved session '{}' that can be read", name)); };
+  Result<std::unique_ptr<File>> file = files.Open(folder + "/" + ArchiveFileName(owner, name), OpenMode::kRead);
+  if (!file.ok()) return missing();
   CACHALOT_ASSIGN_OR_RETURN(const uint64_t bytes, (*file)->Size());
   ArchiveReader reader(std::move(*file), bytes, key);
   CACHALOT_ASSIGN_OR_RETURN(const std::vector<std::byte> body, reader.Read());
   CACHALOT_ASSIGN_OR_RETURN(reader.header_, DecodeHeader(body));
+  if (reader.header_.session.key.owner != owner) return missing();  // whoever gave it that name
   return reader;
 }
 

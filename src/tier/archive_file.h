@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/file_system.h"
@@ -26,14 +27,15 @@ struct ArchiveHeader {
   StoredSession session;
   uint64_t slot_bytes = 0;
   uint32_t block_tokens = 0;
-  uint32_t blocks = 0;      // of its KV
-  uint32_t parts = 0;       // that they are cut into, and that follow
+  uint32_t kv_tokens = 0;   // leading ones whose KV is there
+  uint32_t parts = 0;       // that their blocks are cut into, and that follow
   uint64_t saved = 0;       // wall time in seconds
   uint64_t kv_seconds = 0;  // after which nobody wishes to have its KV any more; 0: there is no end
   bool operator==(const ArchiveHeader&) const = default;
 };
 
-// Consecutive whole blocks of the history, from its beginning on; each the slots of its groups, in ascending order.
+// Consecutive blocks of the history, from its beginning on; each the slots of its groups, in ascending order. All are
+// whole but the last of all, which may hold fewer tokens.
 struct ArchivedKv {
   std::vector<uint32_t> groups;  // by block; bit g: layer group g is there
   std::vector<std::byte> bytes;
@@ -46,15 +48,21 @@ inline constexpr uint32_t kArchivedKvBlocks = 1024;
 // OK for the name of a file that lies in the folder itself: 1 to 128 letters, digits, '.', '_' and '-', no leading dot.
 Status CheckArchiveName(const std::string& name);
 
+// What its file is called in the folder: each owner has names of their own, and without an owner it is the name itself.
+std::string ArchiveFileName(const std::string& owner, const std::string& name);
+
 class ArchiveWriter {
  public:
-  ArchiveWriter(FileSystem& files, std::string folder, std::string name, const MacKey& key);
+  // `min_free_bytes` of the disk are left to others.
+  ArchiveWriter(FileSystem& files, std::string folder, const MacKey& key, uint64_t min_free_bytes)
+      : files_(files), folder_(std::move(folder)), key_(key), min_free_bytes_(min_free_bytes) {}
   // What was not finished leaves no file.
   ~ArchiveWriter();
 
-  Status Begin(const ArchiveHeader& header);
+  // It belongs to the session's owner. kOverloaded, as for Append, when the disk is full.
+  Status Begin(const std::string& name, const ArchiveHeader& header);
   Status Append(const ArchivedKv& part);
-  // All parts were appended: it takes the place of an older file of its name.
+  // All parts were appended: it takes the place of the owner's older file of its name.
   Status Finish();
   uint64_t bytes() const { return offset_; }
 
@@ -62,8 +70,10 @@ class ArchiveWriter {
   Status Write(std::span<const std::byte> body);
 
   FileSystem& files_;
-  const std::string folder_, name_, temporary_;
+  const std::string folder_;
   const MacKey key_;
+  const uint64_t min_free_bytes_;
+  std::string path_, temporary_;
   std::unique_ptr<File> file_;
   Digest last_{};  // MAC of the part before
   uint64_t offset_ = 0;
@@ -71,9 +81,9 @@ class ArchiveWriter {
 
 class ArchiveReader {
  public:
-  // kInvalid when there is no such file, and only then; kCorrupt when it is not what this server wrote.
-  static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& name,
-                                    const MacKey& key);
+  // kInvalid when the owner has no such file, and only then; kCorrupt when it is not what this server wrote.
+  static Result<ArchiveReader> Open(FileSystem& files, const std::string& folder, const std::string& owner,
+                                    const std::string& name, const MacKey& key);
 
   const ArchiveHeader& header() const { return header_; }
   uint64_t file_bytes() const { return file_bytes_; }

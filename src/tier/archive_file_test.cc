@@ -18,13 +18,13 @@ class ArchiveFile : public testing::Test {
     EXPECT_TRUE(disk_->MakeFolder(kFolder).ok());
     EXPECT_TRUE(disk_->SyncFolder("/").ok());
     key_.fill(7);
-    header_.session.key = {"owner", "talk"};
+    header_.session.key = {"", "talk"};
     header_.session.identity.fill(3);
     header_.session.tokens.resize(50, 9);
     header_.session.ttl_seconds = 60;
     header_.slot_bytes = kSlotBytes;
     header_.block_tokens = 16;
-    header_.blocks = 3;
+    header_.kv_tokens = 47;
     header_.parts = 2;
     parts_ = {Part({0b11, 0b11}), Part({0b10})};
   }
@@ -37,16 +37,16 @@ class ArchiveFile : public testing::Test {
     return part;
   }
   Status Save() {
-    ArchiveWriter writer(*disk_, kFolder, "talk", key_);
-    if (Status status = writer.Begin(header_); !status.ok()) return status;
+    ArchiveWriter writer(*disk_, kFolder, key_, min_free_bytes_);
+    if (Status status = writer.Begin("talk", header_); !status.ok()) return status;
     for (const ArchivedKv& part : parts_) {
       if (Status status = writer.Append(part); !status.ok()) return status;
     }
     return writer.Finish();
   }
   // All of it, or why not.
-  Status Read(const MacKey& key) {
-    Result<ArchiveReader> reader = ArchiveReader::Open(*disk_, kFolder, "talk", key);
+  Status Read(const MacKey& key, const std::string& owner = "") {
+    Result<ArchiveReader> reader = ArchiveReader::Open(*disk_, kFolder, owner, "talk", key);
     if (!reader.ok()) return reader.status();
     if (Status status = reader->CheckAll(); !status.ok()) return status;
     EXPECT_EQ(reader->header(), header_);
@@ -61,6 +61,7 @@ class ArchiveFile : public testing::Test {
   MacKey key_;
   ArchiveHeader header_;
   std::vector<ArchivedKv> parts_;
+  uint64_t min_free_bytes_ = 0;
 };
 
 TEST_F(ArchiveFile, WhatWasSavedIsReadAgainAlsoAfterACrash) {
@@ -142,7 +143,7 @@ TEST_F(ArchiveFile, WhateverFailsTheOldFileStaysOrTheNewIsWhole) {
       const auto after = disk_->AfterCrash(unsynced, nth);
       disk_->Heal();
       if (saved && unsynced == Unsynced::kMixed) return;
-      Result<ArchiveReader> reader = ArchiveReader::Open(*after, kFolder, "talk", key_);
+      Result<ArchiveReader> reader = ArchiveReader::Open(*after, kFolder, "", "talk", key_);
       ASSERT_TRUE(reader.ok()) << nth << ": " << reader.status().message();
       EXPECT_TRUE(reader->CheckAll().ok());
       EXPECT_TRUE(reader->header() == before || reader->header() == header_);
@@ -155,11 +156,52 @@ TEST_F(ArchiveFile, WhateverFailsTheOldFileStaysOrTheNewIsWhole) {
 
 TEST_F(ArchiveFile, WhatWasNotFinishedLeavesNothing) {
   {
-    ArchiveWriter writer(*disk_, kFolder, "talk", key_);
-    ASSERT_TRUE(writer.Begin(header_).ok());
+    ArchiveWriter writer(*disk_, kFolder, key_, 0);
+    ASSERT_TRUE(writer.Begin("talk", header_).ok());
     ASSERT_TRUE(writer.Append(parts_[0]).ok());
   }
   EXPECT_TRUE(Names().empty());
+}
+
+TEST_F(ArchiveFile, EveryOwnerHasFilesOfTheirOwn) {
+  header_.session.key.owner = "alice";
+  ASSERT_TRUE(Save().ok());
+  EXPECT_TRUE(Read(key_, "alice").ok());
+  for (const char* other : {"bob", "alic", "alice@", ""}) EXPECT_EQ(Read(key_, other).code(), Code::kInvalid) << other;
+  const ArchiveHeader hers = header_;
+  header_.session.key.owner = "bob";
+  header_.session.created = 5;
+  ASSERT_TRUE(Save().ok());
+  EXPECT_TRUE(Read(key_, "bob").ok());
+  header_ = hers;
+  EXPECT_TRUE(Read(key_, "alice").ok()) << "his lies elsewhere";
+  EXPECT_EQ(Names().size(), 2u);
+}
+
+TEST_F(ArchiveFile, AFileThatWasGivenAnotherOwnersNameIsStillNotTheirs) {
+  header_.session.key.owner = "alice";
+  ASSERT_TRUE(Save().ok());
+  const auto path = [](const char* owner) { return std::string(kFolder) + "/" + ArchiveFileName(owner, "talk"); };
+  for (const char* other : {"bob", ""}) {
+    disk_->SetContents(path(other), disk_->Contents(path("alice")));
+    EXPECT_EQ(Read(key_, other).code(), Code::kInvalid) << other;
+  }
+}
+
+TEST_F(ArchiveFile, WhatIsToStayFreeOnTheDiskStaysFree) {
+  ASSERT_TRUE(Save().ok());
+  const uint64_t free = disk_->Room(kFolder)->free_bytes, bytes = disk_->Contents(kPath).size();
+  const ArchiveHeader before = header_;
+  header_.session.created = 5;
+  for (const uint64_t min_free : {free - bytes / 2, free, free + 1, ~uint64_t{0}}) {
+    min_free_bytes_ = min_free;
+    const Status status = Save();
+    EXPECT_EQ(status.code(), Code::kOverloaded) << min_free;
+    EXPECT_NE(status.message().find("the disk is full"), std::string::npos) << status.message();
+    EXPECT_EQ(disk_->Room(kFolder)->free_bytes, free) << "nothing is left of it";
+  }
+  header_ = before;
+  EXPECT_TRUE(Read().ok()) << "the old one stays";
 }
 
 TEST(ArchiveName, StaysInItsFolder) {

@@ -176,6 +176,7 @@ std::vector<DiskStore::Ended> DiskStore::Poll(Nanos now) {
   std::vector<Ended> all = std::exchange(ended_, {});
   for (TransferCompletion& completion : transfers_->Poll()) all.push_back(End(completion, now));
   EraseExpired(now);
+  stats_.link = transfers_->meters().lanes[TierIndex(TierId::kDisk)];
   return all;
 }
 

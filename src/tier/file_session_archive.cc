@@ -67,7 +67,7 @@ Result<std::unique_ptr<FileSessionArchive>> FileSessionArchive::Open(FileSystem&
   CACHALOT_RETURN_IF_ERROR(files.MakeFolder(options.folder));
   (void)files.SyncFolder(FolderAbove(options.folder));  // where it cannot be opened, the folder was there before
   CACHALOT_ASSIGN_OR_RETURN(const MacKey key, KeyIn(files, options.key_file, options.entropy));
-  std::unique_ptr<FileSessionArchive> archive(new FileSessionArchive(files, options.folder, key));
+  std::unique_ptr<FileSessionArchive> archive(new FileSessionArchive(files, options, key));
   CACHALOT_ASSIGN_OR_RETURN(archive->transfers_, make_transfers(archive->listener_.notify()));
   return archive;
 }
@@ -77,8 +77,8 @@ FileSessionArchive::~FileSessionArchive() = default;
 Status FileSessionArchive::BeginSave(const std::string& name, const ArchiveHeader& header) {
   CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
   if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
-  writer_ = std::make_unique<ArchiveWriter>(files_, folder_, name, key_);
-  Submit([this, header](Ended&) { return writer_->Begin(header); });
+  writer_ = std::make_unique<ArchiveWriter>(files_, folder_, key_, min_free_bytes_);
+  Submit([this, name, header](Ended&) { return writer_->Begin(name, header); });
   return OkStatus();
 }
 
@@ -100,11 +100,11 @@ void FileSessionArchive::FinishSave() {
   });
 }
 
-Status FileSessionArchive::BeginRestore(const std::string& name) {
+Status FileSessionArchive::BeginRestore(const std::string& owner, const std::string& name) {
   CACHALOT_RETURN_IF_ERROR(CheckArchiveName(name));
   if (std::exchange(open_, true)) return Overloaded("another session is being saved or restored");
-  Submit([this, name](Ended& ended) -> Status {
-    CACHALOT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(files_, folder_, name, key_));
+  Submit([this, owner, name](Ended& ended) -> Status {
+    CACHALOT_ASSIGN_OR_RETURN(ArchiveReader reader, ArchiveReader::Open(files_, folder_, owner, name, key_));
     reader_ = std::make_unique<ArchiveReader>(std::move(reader));
     ended.file_bytes = reader_->file_bytes();
     CACHALOT_RETURN_IF_ERROR(reader_->CheckAll());

@@ -29,6 +29,7 @@ namespace cachalot::tier {
 struct FileSessionArchiveOptions {
   std::string folder;                                 // made if needed
   std::string key_file;                               // made if needed, for its owner's eyes only
+  uint64_t min_free_bytes = 0;                        // of the disk, left to others
   std::function<uint64_t()> entropy = SystemEntropy;  // for a new key
 };
 
@@ -47,7 +48,7 @@ class FileSessionArchive final : public SessionArchive {
   Result<std::span<std::byte>> PartRoom(uint64_t bytes) override;
   void WritePart(std::vector<uint32_t> groups) override;
   void FinishSave() override;
-  Status BeginRestore(const std::string& name) override;
+  Status BeginRestore(const std::string& owner, const std::string& name) override;
   void ReadPart() override;
   void Close() override;
   bool under_way() const override { return under_way_; }
@@ -58,12 +59,13 @@ class FileSessionArchive final : public SessionArchive {
  private:
   class Job;
 
-  FileSessionArchive(FileSystem& files, std::string folder, const MacKey& key)
-      : files_(files), folder_(std::move(folder)), key_(key) {}
+  FileSessionArchive(FileSystem& files, const FileSessionArchiveOptions& options, const MacKey& key)
+      : files_(files), folder_(options.folder), min_free_bytes_(options.min_free_bytes), key_(key) {}
   void Submit(std::function<Status(Ended&)> work);
 
   FileSystem& files_;
   const std::string folder_;
+  const uint64_t min_free_bytes_;
   const MacKey key_;
   EndListener listener_;
   std::unique_ptr<ArchiveWriter> writer_;  // these three are the job's while one is under way

@@ -6,6 +6,7 @@
 // Cost:      GroupsOf and DeadlineOf are a lookup; no call waits but Clear.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/tier_rate.h"
+#include "base/transfer_meter.h"
 #include "tier/kv_run.h"
 #include "tier/run_store.h"
 #include "tier/transfer_engine.h"
@@ -25,10 +27,11 @@ namespace cachalot::tier {
 struct KvStoreStats {
   uint64_t loaded_bytes = 0;
   uint64_t stored_bytes = 0;
-  uint64_t failed_loads = 0;   // runs of which some block was not what it had to be
-  uint64_t failed_stores = 0;  // runs that were not written
-  uint32_t transfers = 0;      // under way now
-  Status health;               // why nothing is written for the time being; OK otherwise
+  uint64_t failed_loads = 0;                                 // runs of which some block was not what it had to be
+  uint64_t failed_stores = 0;                                // runs that were not written
+  std::array<TransferMeter, kDirectionNames.size()> link{};  // by direction
+  uint32_t transfers = 0;                                    // under way now
+  Status health;                                             // why nothing is written for the time being; OK otherwise
   DiskTierStats disk;
 };
 

@@ -33,14 +33,14 @@ class SessionArchive {
   virtual ~SessionArchive() = default;
 
   // Begin: kInvalid for a bad name, kOverloaded while another file is open. Each other call requires that the one
-  // before has ended well.
+  // before has ended well. Every owner has names of their own; a saved session belongs to its owner.
   virtual Status BeginSave(const std::string& name, const ArchiveHeader& header) = 0;
   // For the bytes of the part that is written next, until that has ended. kUnavailable: there is no room.
   virtual Result<std::span<std::byte>> PartRoom(uint64_t bytes) = 0;
   // Of the blocks whose bytes lie in that room.
   virtual void WritePart(std::vector<uint32_t> groups) = 0;
   virtual void FinishSave() = 0;
-  virtual Status BeginRestore(const std::string& name) = 0;
+  virtual Status BeginRestore(const std::string& owner, const std::string& name) = 0;
   virtual void ReadPart() = 0;
   // The file is closed; one that was being saved leaves nothing. Requires that nothing is under way.
   virtual void Close() = 0;

@@ -31,14 +31,13 @@
 #include "base/ids.h"
 #include "base/status.h"
 #include "base/tier_rate.h"
+#include "base/transfer_meter.h"
 #include "tier/staging.h"
 
 namespace cachalot::tier {
 
 enum class TransferPriority : uint8_t { kPromotion = 0, kWriteBack = 1, kPrefetch = 2 };
-enum class TransferEnd : uint8_t { kDone = 0, kFailed = 1, kCancelled = 2, kLate = 3 };
 inline constexpr size_t kTransferPriorities = 3;
-inline constexpr size_t kTransferEnds = 4;
 
 using TransferId = Id<struct TransferTag, uint64_t>;  // ascending in the order of submission
 
@@ -69,18 +68,6 @@ struct TransferCompletion {
   Staging staging;                   // as the job left it
   Nanos waited{0};                   // from its submission to its start or end
   Nanos ran{0};
-};
-
-// Of one link in one direction, since the start.
-struct TransferMeter {
-  std::array<uint64_t, kTransferEnds> jobs{};  // by end
-  uint64_t bytes = 0;                          // of those whose Run succeeded, late and cancelled ones too
-  Nanos busy{0};                               // something ran
-  Nanos waited{0};                             // summed over jobs that started
-  uint32_t waiting_jobs = 0;                   // now, as what follows
-  uint32_t running_jobs = 0;                   // quarantined ones included
-  uint32_t quarantined_jobs = 0;
-  uint64_t in_flight_bytes = 0;
 };
 
 struct TransferMeters {

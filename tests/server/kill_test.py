@@ -5,7 +5,7 @@ token, the files' room as promised and as told, healthy after every restart, and
 
 Without --model it writes a small one with random weights, which starts and computes in milliseconds. Half of the
 requests belong to sessions; one whose suspension was acknowledged, and that was not used since, must be listed after the
-next start. Half of the kills are of a server whose sessions have a folder of their own, and room for all; in the other
+next start, with as many tokens as it had; one whose deletion was acknowledged must not. Half of the kills are of a server whose sessions have a folder of their own, and room for all; in the other
 half they lie in the folder of the disk tier, in a share that does not hold all, and no more than eight of sixteen are
 remembered: those that are not suspended go, and suspends are refused before one that was acknowledged does.
 """
@@ -85,8 +85,11 @@ class KillTest:
         self.prompts = Prompts(options.seed)
         self.problems = []
         self.counts = collections.Counter()
-        self.suspended = set()  # acknowledged, and must be there
+        self.suspended = {}  # acknowledged, and must be there; with so many tokens, where that is known
+        self.deleted = set()  # acknowledged, and must not be there
         self.uses = collections.Counter()  # by session
+        self.in_use = collections.Counter()  # likewise, by requests that are not answered yet
+        self.own = [[f"own{i}-0", f"own{i}-1"] for i in range(CLIENTS)]  # by client, whom nobody disturbs there
         self.lock = threading.Lock()
 
     def start(self, *flags):
@@ -106,8 +109,16 @@ class KillTest:
         """From now on others may take the room of the session, where there is not enough for all."""
         with self.lock:
             self.uses[session] += 1
+            self.in_use[session] += 1
+            self.deleted.discard(session)
             if self.crowded:
-                self.suspended.discard(session)
+                self.suspended.pop(session, None)
+            elif session in self.suspended:
+                self.suspended[session] = None
+
+    def note_answer(self, session):
+        with self.lock:
+            self.in_use[session] -= 1
 
     def suspend(self, server, session):
         with self.lock:
@@ -115,21 +126,37 @@ class KillTest:
         status, answer = call(server, "POST", f"/v1/kv/sessions/{session}/suspend", {})
         with self.lock:
             self.counts[f"suspend {status}"] += 1
+            alone = uses == self.uses[session] and self.in_use[session] == 0
             if status == 200 and (uses == self.uses[session] or not self.crowded):
-                self.suspended.add(session)
+                self.suspended[session] = answer["tokens"] if alone else None
             if status == 503 and answer["error"]["code"] == "overloaded" and not self.crowded:
                 self.problems.append(f"suspend: {answer}")
+
+    def delete(self, server, session):
+        """Of one that nobody else uses. Whether it is deleted."""
+        with self.lock:
+            self.suspended.pop(session, None)
+        status, answer = call(server, "DELETE", f"/v1/kv/sessions/{session}")
+        with self.lock:
+            self.counts[f"delete {status}"] += 1
+            if status == 200:
+                self.expect(answer["durable"], f"delete: {answer}")
+                self.deleted.add(session)
+        return status == 200
 
     def load(self, server, seed):
         """Asks until the server is gone."""
         generator = random.Random(seed)
+        own = self.own[seed % CLIENTS]
         try:
             while True:
                 index = generator.randrange(len(self.prompts.texts))
-                session = f"s{index // 3}" if generator.random() < 0.5 else None
+                session = generator.choice((None, None, f"s{index // 3}", generator.choice(own)))
                 if session:
                     self.note_use(session)
                 answer = self.prompts.ask(server, index, session)
+                if session:
+                    self.note_answer(session)
                 with self.lock:
                     self.counts["answers"] += 1
                     self.counts["refused"] += answer is None
@@ -140,6 +167,8 @@ class KillTest:
                         self.problems.append(f"prompt {index}: {answer[0]}, alone {self.prompts.answers[index]}")
                 if session and generator.random() < 0.5:
                     self.suspend(server, session)
+                if session in own and generator.random() < 0.4 and self.delete(server, session):
+                    own[own.index(session)] = f"{session}x"  # so that the deleted one is looked for from now on
         except Gone:
             pass
         except AssertionError as error:
@@ -170,8 +199,14 @@ class KillTest:
         told = call(server, "GET", "/v1/kv")[1]["disk"]
         self.expect(told["occupied_bytes"] == segments, f"{segments} bytes of segments, told {told['occupied_bytes']}")
         self.expect(told["failed_stores"] == 0, f"{told['failed_stores']} failed stores")
-        listed = {entry["id"] for entry in call(server, "GET", "/v1/kv/sessions")[1]["data"]}
-        self.expect(self.suspended <= listed, f"lost: {sorted(self.suspended - listed)}")
+        listed = {entry["id"]: entry["tokens"] for entry in call(server, "GET", "/v1/kv/sessions")[1]["data"]}
+        self.expect(self.suspended.keys() <= listed.keys(), f"lost: {sorted(self.suspended.keys() - listed.keys())}")
+        for session, tokens in self.suspended.items():
+            self.expect(tokens is None or listed.get(session, tokens) == tokens,
+                        f"{session}: {listed.get(session)} tokens, {tokens} when it was suspended")
+            self.counts["token counts compared"] += tokens is not None
+        self.expect(not self.deleted & listed.keys(), f"back again: {sorted(self.deleted & listed.keys())}")
+        self.counts["deleted ones looked for"] += len(self.deleted)
         self.counts["blocks found"] += told["blocks"]
 
     def one_kill(self, number):
@@ -183,6 +218,7 @@ class KillTest:
             process.kill()
             process.wait()
         server = self.start_with_disk()
+        self.in_use.clear()
         self.check(server)
         clients = [threading.Thread(target=self.load, args=(server, number * CLIENTS + i)) for i in range(CLIENTS)]
         for client in clients:
@@ -208,6 +244,8 @@ class KillTest:
                 return False
         print(f"{kills} kills:", ", ".join(f"{count} {what}" for what, count in self.counts.items()))
         self.expect(self.counts["loaded tokens"] > 0, "nothing ever came from disk: the test proves nothing")
+        for what in ("token counts compared", "deleted ones looked for"):
+            self.expect(self.counts[what] > 0, f"{what}: none, the test proves nothing")
         self.expect(self.counts["suspend 503"] > 0 or not self.crowded, "no suspend was refused: there was room for all")
         print(*self.problems, sep="\n")
         return not self.problems

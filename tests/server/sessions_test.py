@@ -220,11 +220,46 @@ class Sessions(ServerTestCase):
         self.assertEqual(self.complete(self.text(6))[0], choice)
         self.assertGreater(self.metric("cachalot_prefetched_tokens_total"), 0)
 
-    def test_tenants_have_sessions_of_their_own(self):
+    def keys(self):
         keys = self.folder / "keys"
         keys.write_text("".join(f"{name} {hashlib.sha256(f'key of {name}'.encode()).hexdigest()}\n"
                                 for name in ("alice", "bob")), encoding="utf-8")
-        self.start("--api-keys", str(keys))
+        return str(keys)
+
+    def test_tenants_have_files_of_their_own(self):
+        saved = ["--api-keys", self.keys(), "--session-files", str(self.folder / "saved")]
+        self.start(*saved)
+        alice, bob = "key of alice", "key of bob"
+        self.key = alice
+        prompt, tokens = self.begin("talk", seed=8)
+        self.verb("talk", "save", {"file": "f"})
+        missing = self.verb("mine", "restore", {"file": "f"}, key=bob, expect=404)
+        never = self.verb("mine", "restore", {"file": "g"}, key=bob, expect=404)
+        self.assertEqual(missing["error"]["message"].replace("'f'", "'g'"), never["error"]["message"])
+        self.show("mine", key=bob, expect=404)
+        self.verb("mine", "restore", {"file": "f"}, key="root", expect=404)
+        other = self.say("his", self.text(9, words=20), key=bob)[1]
+        self.verb("his", "save", {"file": "f"}, key=bob)
+        self.restart(*saved)
+        back = self.verb("back", "restore", {"file": "f"})
+        self.assertEqual((back["tokens"], back["loaded_tokens"]), (tokens, tokens - 1))
+        self.go_on("back", prompt, tokens - 2)
+        his = self.verb("back", "restore", {"file": "f"}, key=bob)
+        self.assertEqual(his["tokens"], other["prompt_tokens"] + other["completion_tokens"])
+        self.call("POST", self.path("again", "restore") + "?tenant=alice", {"file": "f"}, key="root")
+        self.assertEqual(self.show("again")["tokens"], tokens)
+
+    def test_a_save_leaves_others_their_room_on_the_disk(self):
+        self.start("--session-files", str(self.folder / "saved"), "--disk-min-free", "1000TiB", disk=False)
+        self.begin("talk", seed=10)
+        refused = self.verb("talk", "save", {"file": "f"}, expect=503)["error"]
+        self.assertEqual(refused["code"], "overloaded")
+        self.assertIn("the disk is full", refused["message"])
+        self.assertEqual(list((self.folder / "saved").iterdir()), [])
+
+    def test_tenants_have_sessions_of_their_own(self):
+        keys = self.keys()
+        self.start("--api-keys", keys)
         alice, bob = "key of alice", "key of bob"
         self.key = alice
         prompt, tokens = self.begin("talk", seed=5)
@@ -239,7 +274,7 @@ class Sessions(ServerTestCase):
         listed = self.call("GET", "/v1/kv/sessions", key="root")["data"]
         self.assertEqual([(entry["tenant"], entry["id"]) for entry in listed], [("alice", "talk"), ("bob", "talk")])
         self.verb("talk", "suspend")
-        self.restart("--api-keys", str(keys))
+        self.restart("--api-keys", keys)
         self.go_on("talk", prompt, tokens - 2)
         self.call("DELETE", self.path("talk") + "?tenant=bob", key="root")
         self.assertEqual((self.ids(key=alice), self.ids(key=bob)), (["talk"], []))

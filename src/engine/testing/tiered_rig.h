@@ -35,6 +35,7 @@ class TieredRig {
     uint64_t staging_bytes = 1 << 20;
     uint32_t packed_element_bytes = 0;
     bool session_store = false;
+    uint64_t saved_min_free = 0;  // room on disk that saved sessions leave
     bool logged = false;
     tier::FakeTransferFaults faults;
     uint32_t reads = 2;                 // at once
@@ -144,7 +145,9 @@ class TieredRig {
 
   void OpenArchive() {
     const tier::FileSessionArchiveOptions options{
-        .folder = "/saved", .key_file = "/server.key", .entropy = [this] { return entropy_(); }};
+        .folder = "/saved", .key_file = "/server.key", .min_free_bytes = options_.saved_min_free, .entropy = [this] {
+          return entropy_();
+        }};
     auto opened = tier::FileSessionArchive::Open(
         *files_, clock_, options, [this](auto) -> Result<std::unique_ptr<tier::TransferEngine>> {
           const tier::TransferOptions transfers{.limits = {.in_flight_bytes = {1, 1}}, .threads = 1};

@@ -1,0 +1,168 @@
+// What is told of decisions between loading and computing: inputs, estimates, and what came of them.
+#include <gtest/gtest.h>
+
+#include "engine/testing/tiered_rig.h"
+
+namespace cachalot::engine {
+namespace {
+
+// Computing is slow, so that loading is worth it; or quick, so that it is not.
+constexpr StepCurve kSlow = {1e-2, 1e-3};
+constexpr StepCurve kQuick = {1e-9, 1e-9};
+
+TieredRig::Options With(const StepCurve& curve) {
+  return {.engine = {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}, .curve = curve};
+}
+
+Json::Array DecisionsOf(TieredRig& tiered) {
+  StepInput input;
+  input.inquiries.push_back({InquiryId(1), InquiryKind::kDecisions, {}});
+  return *tiered.rig().Step(std::move(input)).answers.at(0).decisions.AsArray();
+}
+
+GenerateRequest Of(const char* session, uint64_t id, std::vector<TokenId> prompt) {
+  GenerateRequest request = Request(id, std::move(prompt), 1);
+  request.session = SessionName{"", session};
+  return request;
+}
+
+void Suspend(TieredRig& tiered, const char* session, uint64_t id) {
+  tiered.rig().Command({.id = SessionCommandId(id), .verb = SessionVerb::kSuspend, .name = {"", session}});
+  for (int i = 0; i < 20'000 && !tiered.rig().session_answers.contains(SessionCommandId(id)); ++i) tiered.rig().Step();
+  ASSERT_TRUE(tiered.rig().session_answers.at(SessionCommandId(id)).status.ok());
+}
+
+const Json& In(const Json& json, std::initializer_list<std::string_view> path) {
+  const Json* at = &json;
+  for (const std::string_view name : path) at = at->Find(name);
+  return *at;
+}
+int64_t Int(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsInt(); }
+double Number(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsNumber(); }
+std::string Text(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsString(); }
+
+TEST(Decisions, OneTellsWhatWasKnownThoughtAndThenTrue) {
+  TieredRig tiered(With(kSlow));
+  Ask(tiered, Request(1, Tokens(200, 1), 4));
+  tiered.Restart();
+  EXPECT_TRUE(DecisionsOf(tiered).empty()) << "of this process";
+  GenerateRequest request = Request(2, Tokens(200, 1), 4);
+  request.session = SessionName{"alice", "talk"};
+  EXPECT_EQ(Ask(tiered, request), 192u);
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 1u);
+  const Json& one = all[0];
+  EXPECT_EQ(Int(one, {"request"}), 2);
+  EXPECT_EQ(Text(one, {"owner"}) + "/" + Text(one, {"session"}), "alice/talk");
+  EXPECT_GT(Number(one, {"seconds_ago"}), 0);
+  EXPECT_EQ(Text(one, {"way"}), "load");
+
+  EXPECT_EQ(Int(one, {"inputs", "prompt_tokens"}), 200);
+  EXPECT_EQ(Int(one, {"inputs", "hot_tokens"}), 0);
+  const Json& span = In(one, {"inputs", "spans"}).AsArray()->at(0);
+  EXPECT_EQ(Text(span, {"tier"}), "disk");
+  EXPECT_EQ(Int(span, {"tokens"}), 192);
+  EXPECT_EQ(Int(span, {"full_bytes"}), Int(one, {"estimates", "load", "load_bytes"}));
+  EXPECT_GT(Number(one, {"inputs", "links", "disk", "bytes_per_second"}), 0);
+  EXPECT_EQ(Int(one, {"inputs", "links", "disk", "queued_bytes"}), 0);
+
+  EXPECT_EQ(Int(one, {"estimates", "load", "computed_tokens"}), 8);
+  EXPECT_EQ(Int(one, {"estimates", "recompute", "computed_tokens"}), 200);
+  EXPECT_LT(Number(one, {"estimates", "load", "cost_seconds"}),
+            Number(one, {"estimates", "recompute", "cost_seconds"}));
+
+  EXPECT_EQ(Int(one, {"outcome", "loaded_tokens"}), 192);
+  EXPECT_EQ(Int(one, {"outcome", "computed_tokens"}), 8);
+  EXPECT_EQ(Int(one, {"outcome", "failed_blocks"}), 0);
+}
+
+TEST(Decisions, TheTimeToTheFirstTokenIsThatUntilItsStepEnded) {
+  TieredRig tiered(With(kSlow));
+  Ask(tiered, Request(1, Tokens(200, 1), 1));
+  tiered.Restart();
+  tiered.rig().Arrive(Request(2, Tokens(200, 1), 4));
+  const Nanos decided = tiered.clock().Now();
+  while (tiered.rig().outputs[{RequestId(2), 0u}].empty()) {
+    EXPECT_EQ(In(DecisionsOf(tiered).at(0), {"outcome"}).AsObject(), nullptr) << "it is not known yet";
+  }
+  const Nanos begun = tiered.clock().Now();
+  StepInput input;
+  input.last_duration = std::chrono::milliseconds(3);
+  tiered.rig().Step(std::move(input));
+  const double expected = ToSeconds(begun - decided + std::chrono::milliseconds(3));
+  EXPECT_NEAR(Number(DecisionsOf(tiered).at(0), {"outcome", "ttft_seconds"}), expected, 1e-9);
+  tiered.rig().RunToEnd();
+}
+
+TEST(Decisions, WhatIsHotIsNeitherLoadedNorComputed) {
+  TieredRig tiered(With(kSlow));
+  Ask(tiered, Request(1, Tokens(200, 1), 1));
+  tiered.Restart();
+  std::vector<TokenId> first = Tokens(200, 1);
+  first.resize(97);
+  Ask(tiered, Request(2, first, 1));
+  EXPECT_EQ(Ask(tiered, Request(3, Tokens(200, 1), 1)), 192u);
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(Int(all[1], {"request"}), 3) << "the newest last";
+  EXPECT_EQ(Int(all[1], {"inputs", "hot_tokens"}), 96);
+  EXPECT_EQ(Int(all[1], {"outcome", "loaded_tokens"}), 96);
+  EXPECT_EQ(Int(all[1], {"outcome", "computed_tokens"}), 8);
+}
+
+TEST(Decisions, WhatIsFoundOfABlockIsNotComputedEither) {
+  TieredRig tiered(With(kQuick));
+  const GenerateRequest whole = Of("a", 1, Tokens(200, 1));
+  Ask(tiered, whole);
+  Suspend(tiered, "a", 1);  // what is quickly computed is not written otherwise
+  tiered.Restart();
+  std::vector<TokenId> first = whole.prompt;
+  first.resize(101);
+  Ask(tiered, Request(2, first, 1));
+  ASSERT_EQ(Ask(tiered, Request(3, whole.prompt, 1)), 101u);
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(Text(all[1], {"way"}), "recompute");
+  EXPECT_EQ(Int(all[1], {"inputs", "hot_tokens"}), 96);
+  EXPECT_EQ(Int(all[1], {"outcome", "loaded_tokens"}), 0);
+  EXPECT_EQ(Int(all[1], {"outcome", "computed_tokens"}), 99);
+}
+
+TEST(Decisions, WhatCouldNotBeLoadedWasComputed) {
+  uint64_t failed = 0;
+  for (uint64_t bit = 0; bit < 20; ++bit) {
+    TieredRig tiered(With(kSlow));
+    Ask(tiered, Request(1, Tokens(200, 1), 1));
+    tiered.Restart();
+    tiered.FlipBits(bit * 9973 * 8);
+    const uint32_t cached = Ask(tiered, Request(2, Tokens(200, 1), 1));
+    const Json::Array all = DecisionsOf(tiered);
+    for (const Json& one : all) {
+      EXPECT_EQ(Int(one, {"outcome", "loaded_tokens"}), cached);
+      EXPECT_EQ(Int(one, {"outcome", "computed_tokens"}), 200 - cached);
+      failed += Int(one, {"outcome", "failed_blocks"}) > 0;
+    }
+  }
+  EXPECT_GT(failed, 0u);
+}
+
+TEST(Decisions, TheLastOnesAreTold) {
+  constexpr uint64_t kRequests = 1100, kTold = 1024;
+  TieredRig::Options options = With(kSlow);
+  options.slots = 16;
+  TieredRig tiered(options);
+  for (uint64_t i = 0; i <= kRequests; ++i) {  // nothing is decided about the first
+    Ask(tiered, Of("a", i, Tokens(40, 1)));
+    Suspend(tiered, "a", i);
+  }
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), kTold);
+  for (uint64_t i = 0; i < kTold; ++i) {
+    ASSERT_EQ(Int(all[i], {"request"}), static_cast<int64_t>(kRequests - kTold + 1 + i));
+    ASSERT_EQ(Int(all[i], {"outcome", "loaded_tokens"}), 32);
+    ASSERT_EQ(Int(all[i], {"outcome", "computed_tokens"}), 8);
+  }
+}
+
+}  // namespace
+}  // namespace cachalot::engine
