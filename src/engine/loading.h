@@ -34,6 +34,8 @@ namespace cachalot::engine {
 // Requires that it is less than a century.
 constexpr Nanos FromSeconds(double seconds) { return Nanos(static_cast<Nanos::rep>(seconds * 1e9)); }
 
+inline constexpr uint64_t kPartsToMeet = 16;  // of a load that is met: the front takes the place of those not begun
+
 // What lower tiers have of a history beyond its first blocks.
 struct StoredBlocks {
   uint64_t first = 0;        // block

@@ -148,6 +148,12 @@ void Engine::State::EndTransfers(Loading& loading) {
   up.promotion.Admit();
 }
 
+// Nobody goes on with it: its sequence ends.
+void Engine::State::DropLoad(Loading& loading) {
+  EndTransfers(loading);
+  kv.Free(std::exchange(loading.sequence, SequenceId(0)));
+}
+
 // The part's blocks are there, or not.
 void Engine::State::EndPart(Loading& loading, const LoadPart& part, const Status& status, kv::SlotPromise* promise) {
   if (status.ok()) {
