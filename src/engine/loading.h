@@ -109,10 +109,11 @@ struct Loading {
   std::optional<LoadGate> gate;  // its sequence has joined it, and is in the step
   kv::SlotPromise windows;       // of sliding groups, beside those of what is computed
   sched::PromotionId promotion{0};
-  uint64_t part_bytes = 0;        // most of a part of several blocks
-  Nanos front_at{0};              // from then on what is not there is computed
-  Nanos deadline = Nanos::max();  // then what is under way is late
-  bool then_more = false;         // once it has ended, what lies beyond is decided upon
+  tier::TransferPriority priority = tier::TransferPriority::kPromotion;  // of what it begins to read
+  uint64_t part_bytes = 0;                                               // most of a part of several blocks
+  Nanos front_at{0};                                                     // from then on what is not there is computed
+  Nanos deadline = Nanos::max();                                         // then what is under way is late
+  bool then_more = false;  // once it has ended, what lies beyond is decided upon
   uint64_t failed_blocks = 0;
 };
 

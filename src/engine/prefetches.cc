@@ -105,6 +105,7 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
   const Nanos late = now + FromSeconds(std::min(kSlack * load_seconds, kMostSeconds));
   prefetch.loading->deadline = std::max(prefetch.loading->deadline, late);
   prefetch.loading->front_at = Nanos::max();
+  prefetch.loading->priority = tier::TransferPriority::kPrefetch;
   const uint64_t bytes = tier::BytesOf(prefetch.loading->stored.groups(), memory.slot_bytes());
   prefetch.loading->part_bytes = std::min(prefetch.loading->part_bytes, bytes / kPartsToMeet);  // a front may come
   if (!BeginLoad(*prefetch.loading, prefetch.sequence, windows)) {
@@ -157,6 +158,7 @@ std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& re
       down.returns.Seen(kv::BlockKeys(identity, prefetch.scope, block_tokens, tokens.first(limit)));
       NoteDecision(request, decision);
       taken = std::move(prefetch.loading);
+      taken->priority = tier::TransferPriority::kPromotion;
       prefetch.sequence = SequenceId(0);
       Schedule(*taken, decision, decision.way == sched::ResumeWay::kBoth);
     }
@@ -191,8 +193,8 @@ void Engine::State::PrefetchAhead() {
     queued.push_back(kv::SlotsHeld(kv.geometry(), request.asked.prompt.size()) * memory.slot_bytes());
   }
   const uint64_t room = kv.available_slots() * memory.slot_bytes();
-  const sched::LookAhead ahead = sched::LookAheadOf(queued, room, 0);
-  for (uint64_t i = 0; i < ahead.fetch; ++i) {
+  const uint64_t ahead = sched::LookAheadOf(queued, room);
+  for (uint64_t i = 0; i < ahead; ++i) {
     Request& request = waiting[i];
     if (request.fetched_ahead || request.awaits) continue;
     request.fetched_ahead = true;
