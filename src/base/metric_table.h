@@ -135,7 +135,7 @@ inline constexpr std::array kCounters = {
     MetricRow<Counter>{Counter::kSessionMoves,
                        "cachalot_session_moves_total",
                        "",
-                       "Sessions that were suspended, or resumed by a command or a hint.",
+                       "Sessions that were suspended, or resumed by a command.",
                        {"verb", metric_values::kSessionMoves}},
     MetricRow<Counter>{Counter::kSessionTokens,
                        "cachalot_session_tokens_total",

@@ -64,7 +64,9 @@ Result<double> SecondsToRead(tier::DiskStore& store, uint64_t first, uint64_t en
                              uint64_t block_bytes, Clock& clock) {
   const Nanos begin = clock.Now();
   for (uint64_t number = first; number < end; ++number) {
-    CACHALOT_RETURN_IF_ERROR(store.Load(RunOf(number, blocks), blocks * block_bytes, Nanos::max()).status());
+    CACHALOT_RETURN_IF_ERROR(
+        store.Load(RunOf(number, blocks), blocks * block_bytes, Nanos::max(), tier::TransferPriority::kPromotion)
+            .status());
   }
   CACHALOT_RETURN_IF_ERROR(WaitForAll(store, clock));
   return ToSeconds(clock.Now() - begin);

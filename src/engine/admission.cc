@@ -2,6 +2,7 @@
 #include "sched/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/decision_log.h"
 #include "engine/engine_state.h"
@@ -72,7 +73,7 @@ kv::PrefixView Engine::State::FindFor(const Request& request) {
 
 // Gives the request a promise and its first sequence, or leaves it as it is. Most that find no room are told so by what
 // they would need at the least, with all that is resident of them shared and in use; but one whose turn it is must know
-// whether it awaits somebody.
+// whether it awaits somebody. Prefetches give way: it takes over what is on its way up for it, and the room of others.
 Admission Engine::State::TryAdmit(Request& request) {
   if (!request.place.taken) return Admission::kOutside;
   if (kv.IsPending(request.pending)) return Admission::kAwaits;
@@ -82,41 +83,65 @@ Admission Engine::State::TryAdmit(Request& request) {
   request.guaranteed =
       options.admission == "guaranteed" || (options.admission == "expected" && request.preemptions >= kPreemptions);
   const uint64_t resident_blocks = request.watch->tokens() / kv.geometry().block_tokens;
-  if (request.overtaken < kPatience && !Fits(request, {resident_blocks * full_part.windows.size(), 0})) {
+  const SharedSlots least{resident_blocks * full_part.windows.size(), 0};
+  if (request.overtaken < kPatience && !Fits(request, least, up.prefetch_slots())) return Admission::kNoRoom;
+  TakeBack(request.asked.scope, HistoryOf(request, request.first_open()));
+  for (std::unique_ptr<Loading> taken_over;; SurveyRunning()) {
+    const kv::PrefixView found = FindFor(request);
+    const SharedSlots shared = SharedOf(found, taken_over.get());
+    const bool awaits = taken_over == nullptr && found.awaited > found.tokens;
+    Prefetch* const ahead = awaits ? up.PrefetchInto(found.pending.writer) : nullptr;
+    request.pending = awaits && ahead == nullptr ? found.pending : kv::PendingBlock{};
+    if (awaits && ahead == nullptr) return Admission::kAwaits;
+    const uint64_t windows = taken_over == nullptr ? 0 : taken_over->windows.slots();
+    const auto fits = [&](uint64_t freed) {
+      return Fits(request, shared, freed) && FitsWithExpected(request, windows, freed);
+    };
+    if (!awaits && fits(0)) {
+      Start(request, shared, std::move(taken_over));
+      return Admission::kAdmitted;
+    }
+    if (fits(up.prefetch_slots())) {
+      if (ahead != nullptr) taken_over = TakeOver(*ahead, request);
+      if (ahead != nullptr || YieldLast()) continue;
+    }
+    if (taken_over != nullptr) DropLoad(*taken_over);
     return Admission::kNoRoom;
   }
-  TakeBack(request.asked.scope, HistoryOf(request, request.first_open()));
-  const kv::PrefixView found = FindFor(request);
-  request.pending = found.pending;
-  if (found.awaited > found.tokens) return Admission::kAwaits;
-  const SharedSlots shared{found.full_slots, found.idle_full_slots};
-  if (!Fits(request, shared) || !FitsWithExpected(request, 0)) return Admission::kNoRoom;
-  Start(request, shared);
-  return Admission::kAdmitted;
 }
 
-bool Engine::State::Fits(const Request& request, const SharedSlots& shared) const {
+SharedSlots Engine::State::SharedOf(const kv::PrefixView& found, const Loading* taken_over) const {
+  SharedSlots shared{found.full_slots, found.idle_full_slots};
+  if (taken_over == nullptr) return shared;
+  const uint64_t blocks = taken_over->stored.keys.size() - taken_over->meeting.low_block();
+  shared.all += blocks * full_part.windows.size();
+  return shared;
+}
+
+bool Engine::State::Fits(const Request& request, const SharedSlots& shared, uint64_t freed) const {
   const kv::PromisedSlots& demand = request.demand;
   const uint64_t growth = request.guaranteed ? demand.full - std::min(demand.full, shared.all)  //
                                              : ExpectedGrowth(request, shared);
   const uint64_t charge = demand.sliding + shared.idle + growth;
+  const uint64_t taken = kv.full_slots_in_use() + budget.promised();
   return sched::FitsNow({.sequences = request.sequences(), .charge_slots = charge},
                         {.total_slots = budget.total(),
-                         .taken_slots = kv.full_slots_in_use() + budget.promised(),
+                         .taken_slots = taken - std::min(taken, freed),
                          .max_sequences = options.max_sequences,
                          .running_sequences = survey.sequences});
 }
 
 // Whether the oldest of those that may be preempted could still finish if all the others were, and with it all that
-// have a guarantee, `more` slots included.
-bool Engine::State::FitsWithExpected(const Request& request, uint64_t more) const {
+// have a guarantee, `more` slots included, once others have given up `freed`.
+bool Engine::State::FitsWithExpected(const Request& request, uint64_t more, uint64_t freed) const {
   if (request.guaranteed && !survey.any_expected) return true;
   const uint64_t own = request.demand.sliding + (request.guaranteed ? request.demand.full : 0);
-  const uint64_t promised = survey.promised + own + more;
+  const uint64_t promised = survey.promised - std::min(survey.promised, freed) + own + more;
   const uint64_t largest = std::max(survey.largest, request.guaranteed ? 0 : request.demand.full);
   return promised + largest <= budget.total() - pins.most_slots();
 }
 
+// Whether so many slots may be taken for no request.
 bool Engine::State::FitsBeside(uint64_t slots) const {
   return !survey.any_expected || survey.promised + slots + survey.largest <= budget.total() - pins.most_slots();
 }
@@ -152,7 +177,7 @@ uint64_t Engine::State::ExpectedGrowth(const Request& request, const SharedSlots
   return growth + static_cast<uint64_t>(options.admission_reserve * static_cast<double>(budget.total()));
 }
 
-void Engine::State::Start(Request& request, const SharedSlots& shared) {
+void Engine::State::Start(Request& request, const SharedSlots& shared, std::unique_ptr<Loading> taken_over) {
   const kv::PromisedSlots& demand = request.demand;
   const uint64_t in_use = kv.full_slots_in_use();
   const uint64_t full = request.guaranteed ? demand.full - std::min(demand.full, shared.all) : 0;
@@ -163,8 +188,8 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   request.awaits = request.capped = false;
   request.place.started = now;
   Choice& choice = request.first_open();
-  std::unique_ptr<Loading> loading = PlanLoad(request, choice);
-  Attach(request, choice, loading != nullptr);
+  std::unique_ptr<Loading> loading = taken_over != nullptr ? std::move(taken_over) : PlanLoad(request, choice);
+  Attach(request, choice, loading.get());
   const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise
   NoteTaken(request, after - std::min(after, before));
   if (loading != nullptr) StartLoad(request, choice, std::move(loading));  // takes its slots out of the promise itself
@@ -184,10 +209,14 @@ void Engine::State::Start(Request& request, const SharedSlots& shared) {
   if (request.loading == nullptr) SampleHit(request, cached);
 }
 
-void Engine::State::Attach(Request& request, Choice& choice, bool whole) {
+// What is loaded follows whole blocks; a load that was taken over goes on.
+void Engine::State::Attach(Request& request, Choice& choice, Loading* loading) {
   choice.sequence = kv.Create(request.asked.scope, HintsOf(request.asked));
+  if (loading != nullptr && loading->sequence.value != 0) {
+    kv.MoveLoad(std::exchange(loading->sequence, choice.sequence), choice.sequence);
+  }
   const kv::AttachedPrefix attached =
-      kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice), whole);
+      kv.Attach(choice.sequence, HistoryOf(request, choice), SkippableOf(request, choice), loading != nullptr);
   if (request.preemptions == 0) totals.hits.Add(attached.account);
   NoteLost(request, choice, attached);
   if (attached.copies.empty()) return;

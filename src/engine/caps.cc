@@ -37,6 +37,7 @@ Load Engine::State::LoadOf(const GenerateRequest& asked) const {
   return {tokens, uint64_t{asked.max_tokens} * asked.n, asked.n, blocks};
 }
 
+// Of a request that its terms never allow, whatever runs.
 std::optional<Rejection> Engine::State::RefuseByTerms(const GenerateRequest& asked, const Load& load) const {
   const TenantTerms& terms = TermsOf(asked.tenant);
   if (const auto excess = sched::FirstExcess(load, {}, terms.request)) {

@@ -163,6 +163,7 @@ bool Engine::awaits_transfers() const {
            !state_->MayJoin(r);
   };
   const auto loads = [](const Prefetch& p) { return p.loading != nullptr; };
+  if (state_->admission_due && !state_->waiting.empty()) return false;  // one of them may begin
   return std::ranges::all_of(state_->running, waits) &&
          (!state_->running.empty() || std::ranges::any_of(state_->up.prefetches, loads));
 }

@@ -57,7 +57,6 @@ struct Engine::State {
   PrefixProbe Probe(const GenerateRequest& asked) const;
 
   // admission.cc
-  // Puts a request among those that wait, by arrival.
   void Enqueue(Request request);
   // Tries those that wait, if anything has changed since they were last tried; or only those from `first` on.
   void AdmitWaiting();
@@ -69,12 +68,12 @@ struct Engine::State {
   void NoteRefused(std::span<const TenantQueue> queues);
   void NotePassedBy(TenantId tenant);
   Admission TryAdmit(Request& request);
-  void Start(Request& request, const SharedSlots& shared);
+  void Start(Request& request, const SharedSlots& shared, std::unique_ptr<Loading> taken_over);
   kv::PrefixView FindFor(const Request& request);
-  // With so many shared slots; exact for those that it has found.
-  bool Fits(const Request& request, const SharedSlots& shared) const;
-  bool FitsWithExpected(const Request& request, uint64_t more) const;
-  // Whether so many slots may be taken for no request.
+  // With so many shared slots; exact for those that it has found. `freed`: by others, before it begins.
+  bool Fits(const Request& request, const SharedSlots& shared, uint64_t freed = 0) const;
+  SharedSlots SharedOf(const kv::PrefixView& found, const Loading* taken_over) const;
+  bool FitsWithExpected(const Request& request, uint64_t more, uint64_t freed = 0) const;
   bool FitsBeside(uint64_t slots) const;
   uint64_t ExpectedGrowth(const Request& request, const SharedSlots& shared) const;
   sched::GrowthView GrowthOf(const Request& request) const;
@@ -83,7 +82,7 @@ struct Engine::State {
   // The tokens that the choice has to have in the KV, and how many of them a hit may skip.
   std::span<const TokenId> HistoryOf(const Request& request, const Choice& choice);
   uint64_t SkippableOf(const Request& request, const Choice& choice) const;
-  void Attach(Request& request, Choice& choice, bool whole = false);
+  void Attach(Request& request, Choice& choice, Loading* loading = nullptr);
   void AttachParked();
   void NoteTaken(Request& request, uint64_t full_slots);
   void TrimPromise(Request& request);
@@ -94,7 +93,6 @@ struct Engine::State {
   // caps.cc
   const TenantTerms& TermsOf(TenantId tenant) const;
   Load LoadOf(const GenerateRequest& asked) const;
-  // Of a request that its terms never allow, whatever runs.
   std::optional<Rejection> RefuseByTerms(const GenerateRequest& asked, const Load& load) const;
   std::optional<Rejection> RefuseByQueue(const GenerateRequest& asked) const;
 
@@ -194,12 +192,14 @@ struct Engine::State {
   // tiers_up.cc
   bool HasLowerTiers() const;
   TierRate RateOf(TierId tier) const;
-  uint64_t QueuedBytes(TierId tier) const;
+  uint64_t QueuedBytes(TierId tier, tier::TransferPriority priority) const;
   bool AppendStored(const Digest& key, StoredBlocks* stored) const;
   StoredBlocks FindStored(const PrefixScope& scope, std::span<const TokenId> tokens, uint64_t first) const;
-  std::vector<sched::TierSpan> SpansOf(const StoredBlocks& stored) const;
-  sched::Decision Decide(const Request& request, uint64_t tokens, const StoredBlocks& stored) const;
+  std::vector<sched::TierSpan> SpansOf(const StoredBlocks& stored, const sched::Meeting* meeting) const;
+  sched::Decision Decide(const Request* request, uint64_t tokens, const StoredBlocks& stored,
+                         const sched::Meeting* meeting = nullptr) const;
   std::unique_ptr<Loading> PlanLoad(Request& request, const Choice& choice);
+  void Schedule(Loading& loading, const sched::Decision& decision, bool at_once) const;
   std::unique_ptr<Loading> MakeLoading(std::span<const TokenId> tokens, StoredBlocks stored) const;
   static kv::SlotPromise* PromiseOf(Request& request);
   void StartLoad(Request& request, const Choice& choice, std::unique_ptr<Loading> loading);
@@ -227,6 +227,7 @@ struct Engine::State {
   bool BeginHostPart(Loading& loading, LoadPart* part);
   void DropBelow(Loading& loading, kv::SlotPromise* promise);
   void EndTransfers(Loading& loading);
+  void DropLoad(Loading& loading);
   void EndPart(Loading& loading, const LoadPart& part, const Status& status, kv::SlotPromise* promise);
   LoadedTokens EndLoad(Loading& loading);
   uint64_t RowsToTakeOver(const Loading& loading) const;
@@ -252,12 +253,14 @@ struct Engine::State {
 
   // prefetches.cc
   PrefetchId BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due, PrefetchFor whom);
-  void CancelPrefetch(PrefetchId id);
-  std::vector<PrefetchEnd> TakeEndedPrefetches();
   void AdvancePrefetches();
   bool AdvancePrefetch(Prefetch& prefetch);
   bool StartPrefetch(Prefetch& prefetch);
   bool GiveUp(Prefetch& prefetch);
+  void Yield(Prefetch& prefetch);
+  bool YieldLast();
+  std::unique_ptr<Loading> TakeOver(Prefetch& prefetch, Request& request);
+  void StopPrefetch(Prefetch& prefetch);
   void EndPrefetch(Prefetch& prefetch, bool whole);
   void PrefetchAhead();
   void PrefetchForReturn(const Request& request, const Choice& choice, uint64_t computed);
@@ -306,12 +309,9 @@ struct Engine::State {
 
   // step_time.cc
   void CountTime(const StepInput& input);
-  // The step before this one took so long.
   void LearnStep(Nanos compute);
   cost::StepWork WorkOf(const exec::Batch& batch) const;
-  // What it would take to have the request's KV again.
   double RecomputeSeconds(const Request& request) const;
-  // Until all that runs and waits has been answered.
   double BacklogSeconds();
 
   // step.cc

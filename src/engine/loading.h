@@ -34,6 +34,8 @@ namespace cachalot::engine {
 // Requires that it is less than a century.
 constexpr Nanos FromSeconds(double seconds) { return Nanos(static_cast<Nanos::rep>(seconds * 1e9)); }
 
+inline constexpr uint64_t kPartsToMeet = 16;  // of a load that is met: the front takes the place of those not begun
+
 // What lower tiers have of a history beyond its first blocks.
 struct StoredBlocks {
   uint64_t first = 0;        // block
@@ -107,10 +109,11 @@ struct Loading {
   std::optional<LoadGate> gate;  // its sequence has joined it, and is in the step
   kv::SlotPromise windows;       // of sliding groups, beside those of what is computed
   sched::PromotionId promotion{0};
-  uint64_t part_bytes = 0;        // most of a part of several blocks
-  Nanos front_at{0};              // from then on what is not there is computed
-  Nanos deadline = Nanos::max();  // then what is under way is late
-  bool then_more = false;         // once it has ended, what lies beyond is decided upon
+  tier::TransferPriority priority = tier::TransferPriority::kPromotion;  // of what it begins to read
+  uint64_t part_bytes = 0;                                               // most of a part of several blocks
+  Nanos front_at{0};                                                     // from then on what is not there is computed
+  Nanos deadline = Nanos::max();                                         // then what is under way is late
+  bool then_more = false;  // once it has ended, what lies beyond is decided upon
   uint64_t failed_blocks = 0;
 };
 

@@ -113,8 +113,9 @@ bool Engine::State::BeginPart(Loading& loading, LoadPart* part) {
   if (part->tier == TierId::kHost) return BeginHostPart(loading, part);
   const StoredBlocks& stored = loading.stored;
   const std::span<const uint32_t> groups = stored.on(TierId::kDisk).subspan(part->first - stored.first, part->blocks);
-  const Result<tier::TransferId> id = store->Load(RunOf(loading.tokens, stored.keys, part->first, groups),
-                                                  tier::BytesOf(groups, memory.slot_bytes()), loading.deadline);
+  const Result<tier::TransferId> id =
+      store->Load(RunOf(loading.tokens, stored.keys, part->first, groups), tier::BytesOf(groups, memory.slot_bytes()),
+                  loading.deadline, loading.priority);
   if (id.ok()) part->transfer = *id;
   return id.ok();
 }
@@ -146,6 +147,12 @@ void Engine::State::EndTransfers(Loading& loading) {
   loading.pins.clear();
   up.promotion.Leave(loading.promotion);
   up.promotion.Admit();
+}
+
+// Nobody goes on with it: its sequence ends.
+void Engine::State::DropLoad(Loading& loading) {
+  EndTransfers(loading);
+  kv.Free(std::exchange(loading.sequence, SequenceId(0)));
 }
 
 // The part's blocks are there, or not.

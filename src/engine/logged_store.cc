@@ -28,8 +28,9 @@ class LoggedStore final : public tier::KvStore {
     return rate;
   }
 
-  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline) override {
-    return Started(store_.Load(std::move(run), bytes, deadline));
+  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
+                                tier::TransferPriority priority) override {
+    return Started(store_.Load(std::move(run), bytes, deadline, priority));
   }
   void Cancel(tier::TransferId id) override { store_.Cancel(id); }
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override {

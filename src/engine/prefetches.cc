@@ -5,15 +5,19 @@
 #include <utility>
 
 #include "engine/engine_state.h"
+#include "kv/identity.h"
 #include "kv/load_plan.h"
+#include "sched/load_or_recompute.h"
 #include "sched/promotion.h"
 
 namespace cachalot::engine {
 namespace {
 
 constexpr Nanos kLongestWait = std::chrono::seconds(30);  // for room, after the client was to be back
+constexpr Nanos kRetry = std::chrono::milliseconds(20);
 constexpr Nanos kMargin = std::chrono::milliseconds(200);
-constexpr double kSlack = 2;  // times what its load is thought to take: so much earlier it begins
+constexpr double kSlack = 2;  // times what its load is thought to take: so much earlier it begins, and then it is late
+constexpr double kMostSeconds = 600;
 constexpr size_t kMostPrefetches = 4096;
 constexpr size_t kMostAhead = 64;  // of waiting requests, at a time
 
@@ -31,20 +35,12 @@ PrefetchId Engine::State::BeginPrefetch(const PrefixScope& scope, std::span<cons
   }
   const uint64_t bytes = kv::SlotsHeld(kv.geometry(), tokens.size()) * memory.slot_bytes();
   const TierId slowest = store != nullptr ? TierId::kDisk : TierId::kHost;
-  const Nanos ahead = kMargin + FromSeconds(std::min(kSlack * TransferSeconds(RateOf(slowest), bytes, 0), 600.0));
+  const Nanos ahead =
+      kMargin + FromSeconds(std::min(kSlack * TransferSeconds(RateOf(slowest), bytes, 0), kMostSeconds));
   prefetch.start = std::max(now, due - std::min(due, ahead));
   up.prefetches.push_back(std::move(prefetch));
   return id;
 }
-
-void Engine::State::CancelPrefetch(PrefetchId id) {
-  const auto found = std::ranges::find(up.prefetches, id, &Prefetch::id);
-  if (found == up.prefetches.end()) return;
-  EndPrefetch(*found, false);
-  up.prefetches.erase(found);
-}
-
-std::vector<PrefetchEnd> Engine::State::TakeEndedPrefetches() { return std::exchange(up.ended_prefetches, {}); }
 
 // Begins those whose time has come, as far as there is room, and ends those that are done.
 void Engine::State::AdvancePrefetches() {
@@ -61,8 +57,10 @@ void Engine::State::AdvancePrefetches() {
 // True: it is over. Nobody computes what does not come.
 bool Engine::State::AdvancePrefetch(Prefetch& prefetch) {
   if (prefetch.loading == nullptr) return now >= prefetch.start && StartPrefetch(prefetch);
-  const bool whole = prefetch.loading->meeting.done();
-  if (!whole && now < prefetch.loading->front_at) return false;
+  const Loading& loading = *prefetch.loading;
+  const bool whole = loading.meeting.done();
+  const bool moves = std::ranges::any_of(loading.parts, &LoadPart::begun);  // else nothing tells that it is late
+  if (!whole && now < loading.front_at && (moves || now < loading.deadline)) return false;
   if (whole) prefetch.loaded_tokens = EndLoad(*prefetch.loading).all();
   EndPrefetch(prefetch, whole);
   return true;
@@ -81,6 +79,11 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
     EndPrefetch(prefetch, true);
     return true;
   }
+  const sched::Decision decision = Decide(nullptr, tokens.size(), stored);
+  if (prefetch.whom == PrefetchFor::kQueue && !sched::LoadPays(decision)) {
+    EndPrefetch(prefetch, false);
+    return true;
+  }
   const uint64_t full = (stored.keys.size() - stored.first) * full_part.windows.size() + resident.idle_full_slots;
   const uint64_t windows = kv::SlotsHeld(sliding_part, stored.end);
   Result<kv::SlotPromise> promise = budget.Promise(full + windows, kv.full_slots_in_use());
@@ -97,11 +100,16 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
   kv.Attach(prefetch.sequence, tokens.first(stored.end), stored.end, true);
   prefetch.promise.ShrinkTo(full + windows - resident.idle_full_slots);
   prefetch.loading = MakeLoading(tokens, std::move(stored));
+  Schedule(*prefetch.loading, decision, false);
+  const double load_seconds = decision.estimates[static_cast<size_t>(sched::ResumeWay::kLoad)]->load_seconds;
+  const Nanos late = now + FromSeconds(std::min(kSlack * load_seconds, kMostSeconds));
+  prefetch.loading->deadline = std::max(prefetch.loading->deadline, late);
   prefetch.loading->front_at = Nanos::max();
+  prefetch.loading->priority = tier::TransferPriority::kPrefetch;
+  const uint64_t bytes = tier::BytesOf(prefetch.loading->stored.groups(), memory.slot_bytes());
+  prefetch.loading->part_bytes = std::min(prefetch.loading->part_bytes, bytes / kPartsToMeet);  // a front may come
   if (!BeginLoad(*prefetch.loading, prefetch.sequence, windows)) {
-    prefetch.loading.reset();
-    kv.Free(std::exchange(prefetch.sequence, SequenceId(0)));
-    prefetch.promise.ShrinkTo(0);
+    StopPrefetch(prefetch);
     return GiveUp(prefetch);
   }
   PumpLoad(*prefetch.loading, &prefetch.promise);
@@ -110,17 +118,65 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
 
 // It is tried again, for a while.
 bool Engine::State::GiveUp(Prefetch& prefetch) {
-  constexpr Nanos kRetry = std::chrono::milliseconds(20);
   prefetch.start = now + kRetry;
   if (now < prefetch.give_up) return false;
   EndPrefetch(prefetch, false);
   return true;
 }
 
-void Engine::State::EndPrefetch(Prefetch& prefetch, bool whole) {
+// Requests come first; then it is tried again.
+void Engine::State::Yield(Prefetch& prefetch) {
+  StopPrefetch(prefetch);
+  prefetch.start = now + kRetry;
+}
+
+// The last one that loads. False: there is none.
+bool Engine::State::YieldLast() {
+  const auto loads = [](const Prefetch& prefetch) { return prefetch.loading != nullptr; };
+  const auto last = std::find_if(up.prefetches.rbegin(), up.prefetches.rend(), loads);
+  if (last == up.prefetches.rend()) return false;
+  Yield(*last);
+  return true;
+}
+
+// What is on its way up for a request that begins now, which decides about it as about a load of its own; null: it does
+// better without. The prefetch looks again later.
+std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& request) {
+  const Choice& choice = request.first_open();
+  const std::span<const TokenId> tokens = HistoryOf(request, choice);
+  const uint32_t block_tokens = kv.geometry().block_tokens;
+  const uint64_t limit = SkippableOf(request, choice);
+  const Loading& loading = *prefetch.loading;
+  const uint64_t end = loading.tokens.size();
+  const bool serves = prefetch.scope == request.asked.scope && !request.load_failed && end <= limit &&
+                      std::ranges::equal(loading.tokens, tokens.first(end)) &&
+                      kv.FindWhole(prefetch.scope, tokens, limit) == loading.stored.first * block_tokens;
+  std::unique_ptr<Loading> taken;
+  if (serves) {
+    const sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
+    if (decision.way != sched::ResumeWay::kRecompute && decision.chosen().end_token == end) {
+      down.returns.Seen(kv::BlockKeys(identity, prefetch.scope, block_tokens, tokens.first(limit)));
+      NoteDecision(request, decision);
+      taken = std::move(prefetch.loading);
+      taken->priority = tier::TransferPriority::kPromotion;
+      prefetch.sequence = SequenceId(0);
+      Schedule(*taken, decision, decision.way == sched::ResumeWay::kBoth);
+    }
+  }
+  Yield(prefetch);
+  return taken;
+}
+
+// It holds nothing any more.
+void Engine::State::StopPrefetch(Prefetch& prefetch) {
   if (prefetch.loading != nullptr) EndTransfers(*prefetch.loading);
+  prefetch.loading.reset();
   if (prefetch.sequence.value != 0) kv.Free(std::exchange(prefetch.sequence, SequenceId(0)));
   prefetch.promise.ShrinkTo(0);
+}
+
+void Engine::State::EndPrefetch(Prefetch& prefetch, bool whole) {
+  StopPrefetch(prefetch);
   admission_due = true;
   totals.tiers.prefetched_tokens += prefetch.loaded_tokens;
   if (prefetch.whom != PrefetchFor::kCommand) return;
@@ -137,12 +193,13 @@ void Engine::State::PrefetchAhead() {
     queued.push_back(kv::SlotsHeld(kv.geometry(), request.asked.prompt.size()) * memory.slot_bytes());
   }
   const uint64_t room = kv.available_slots() * memory.slot_bytes();
-  const sched::LookAhead ahead = sched::LookAheadOf(queued, room, 0);
-  for (uint64_t i = 0; i < ahead.fetch; ++i) {
+  const uint64_t ahead = sched::LookAheadOf(queued, room);
+  for (uint64_t i = 0; i < ahead; ++i) {
     Request& request = waiting[i];
     if (request.fetched_ahead || request.awaits) continue;
     request.fetched_ahead = true;
-    const std::span<const TokenId> tokens = HistoryOf(request, request.first_open());
+    const Choice& choice = request.first_open();
+    const std::span<const TokenId> tokens = HistoryOf(request, choice).first(SkippableOf(request, choice));
     BeginPrefetch(request.asked.scope, tokens, now, PrefetchFor::kQueue);
   }
 }
@@ -159,7 +216,8 @@ void Engine::State::PrefetchForReturn(const Request& request, const Choice& choi
 std::optional<Nanos> Engine::State::NextPrefetch() const {
   std::optional<Nanos> due;
   for (const Prefetch& prefetch : up.prefetches) {
-    if (prefetch.loading == nullptr) due = due ? std::min(*due, prefetch.start) : prefetch.start;
+    const Nanos next = prefetch.loading == nullptr ? prefetch.start : prefetch.loading->deadline;
+    if (prefetch.loading == nullptr || next > now) due = due ? std::min(*due, next) : next;
   }
   if (!up.ended_prefetches.empty()) due = now;
   return due;

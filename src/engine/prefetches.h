@@ -2,7 +2,9 @@
 // waits.
 // Threads:   plain data of the engine thread.
 // Ownership: owns its promise and its load; its sequence ends with it, and leaves what came up to whoever finds it.
-// Invariant: a prefetch ends exactly once. It takes no slot that is promised to a request.
+// Invariant: a prefetch ends exactly once, whatever becomes of its transfers. It takes no slot that is promised to a
+//            request, gives way where one finds no room beside it, and is awaited by none: whoever needs what is on its
+//            way up takes the load over, or does without.
 // Cost:      none.
 #pragma once
 
@@ -28,7 +30,7 @@ struct Prefetch {
   PrefixScope scope;
   std::vector<TokenId> tokens;
   Nanos start{0};    // of its load
-  Nanos give_up{0};  // where there was no room until then
+  Nanos give_up{0};  // where there was no room until then, or requests came in between
   PrefetchFor whom = PrefetchFor::kCommand;
   SequenceId sequence{0};
   kv::SlotPromise promise;

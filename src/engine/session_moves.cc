@@ -1,5 +1,6 @@
 // Session commands that take time: what they wait for, and what is then true.
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,7 +26,7 @@ void Engine::State::PollSessions(StepOutput* out) {
     for (const tier::DurableSessions::Ended& ended : session_store->Poll(find)) NoteSynced(ended);
     NoteSessionHealth();
   }
-  for (const PrefetchEnd& ended : TakeEndedPrefetches()) NotePrefetched(ended);
+  for (const PrefetchEnd& ended : std::exchange(up.ended_prefetches, {})) NotePrefetched(ended);
   PollFile();
   for (size_t i = 0; i < moves.size();) {
     if (moves[i].write) NoteWritten(moves[i]);

@@ -13,6 +13,7 @@ void Engine::State::CountTime(const StepInput& input) {
   (running.empty() && waiting.empty() ? totals.time.idle : totals.time.transfers) += input.waited;
 }
 
+// The step before this one computed so long.
 void Engine::State::LearnStep(Nanos compute) {
   backlog_seconds.reset();
   if (last_work && compute > Nanos(0)) step_cost.Observe(*last_work, ToSeconds(compute));
@@ -27,7 +28,8 @@ cost::StepWork Engine::State::WorkOf(const exec::Batch& batch) const {
   return work;
 }
 
-// Forks share the prompt, which the first of them has computed again for all.
+// What it would take to have the request's KV again. Forks share the prompt, which the first of them has computed again
+// for all.
 double Engine::State::RecomputeSeconds(const Request& request) const {
   cost::StepWork work;
   uint64_t shared = 0;
@@ -40,6 +42,7 @@ double Engine::State::RecomputeSeconds(const Request& request) const {
   return step_cost.Added(work);
 }
 
+// Until all that runs and waits has been answered.
 double Engine::State::BacklogSeconds() {
   if (backlog_seconds) return *backlog_seconds;
   const uint64_t computed = totals.prompt_tokens_computed, cached = totals.prompt_tokens_cached;

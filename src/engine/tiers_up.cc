@@ -24,8 +24,6 @@ Nanos PatienceFor(const std::optional<sched::ResumeEstimate>& recompute) {
 // A load that is awaited may take that much longer than was thought, or a step, before computing begins all the same.
 constexpr double kGrace = 2;
 
-constexpr uint64_t kPartsToMeet = 16;  // of a load that is met: the front takes the place of those not begun
-
 }  // namespace
 
 // Leading blocks of `groups` that one run takes: as many as fit, at least one.
@@ -119,8 +117,8 @@ void StoredBlocks::CutTo(uint64_t tokens, const kv::KvGeometry& geometry) {
   }
 }
 
-// Leading blocks of one tier after the other.
-std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) const {
+// Leading blocks of one tier after the other. Those that have come up already, if they meet a front, cost nothing.
+std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored, const sched::Meeting* meeting) const {
   const kv::KvGeometry& geometry = kv.geometry();
   const std::vector<uint32_t> all = stored.groups();
   std::vector<sched::TierSpan> spans;
@@ -133,8 +131,9 @@ std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) 
     }
     sched::TierSpan& span = spans.back();
     const uint64_t end = std::min((block + 1) * geometry.block_tokens, stored.end);
+    const bool is_up = meeting != nullptr && meeting->FateOf(block) == sched::BlockFate::kLoaded;
     for (uint32_t group = 0; group < geometry.windows.size(); ++group) {
-      if ((stored.on(span.tier)[i] >> group & 1) == 0) continue;
+      if (is_up || (stored.on(span.tier)[i] >> group & 1) == 0) continue;
       (geometry.windows[group] == 0 ? span.full_bytes : span.window_bytes) += memory.slot_bytes();
     }
     span.tokens = end - begin * geometry.block_tokens;
@@ -145,10 +144,14 @@ std::vector<sched::TierSpan> Engine::State::SpansOf(const StoredBlocks& stored) 
   return spans;
 }
 
-sched::Decision Engine::State::Decide(const Request& request, uint64_t tokens, const StoredBlocks& stored) const {
+// Without a request: for a prefetch, which comes after all of theirs. `meeting`: of what is on its way up already.
+sched::Decision Engine::State::Decide(const Request* request, uint64_t tokens, const StoredBlocks& stored,
+                                      const sched::Meeting* meeting) const {
+  using enum tier::TransferPriority;
+  const tier::TransferPriority priority = request == nullptr ? kPrefetch : kPromotion;
   sched::ResumeView view{.prompt_tokens = tokens,
                          .hot_tokens = stored.first * kv.geometry().block_tokens,
-                         .spans = SpansOf(stored),
+                         .spans = SpansOf(stored, meeting),
                          .block_tokens = kv.geometry().block_tokens,
                          .step_rows = step_tokens_limit(),
                          .running = RunningSequences()};
@@ -159,16 +162,17 @@ sched::Decision Engine::State::Decide(const Request& request, uint64_t tokens, c
     }
   }
   view.running_seconds = step_cost.Added(decoding);
-  if (store != nullptr) view.links[TierIndex(TierId::kDisk)] = {RateOf(TierId::kDisk), QueuedBytes(TierId::kDisk)};
-  if (host != nullptr) view.links[TierIndex(TierId::kHost)] = {RateOf(TierId::kHost), QueuedBytes(TierId::kHost)};
-  if (options.ttft_target > 0) {
-    view.ttft_target_seconds = std::max(options.ttft_target - ToSeconds(now - request.arrived), 0.0);
+  const auto link = [&](TierId tier) { return sched::LinkView{RateOf(tier), QueuedBytes(tier, priority)}; };
+  if (store != nullptr) view.links[TierIndex(TierId::kDisk)] = link(TierId::kDisk);
+  if (host != nullptr) view.links[TierIndex(TierId::kHost)] = link(TierId::kHost);
+  if (options.ttft_target > 0 && request != nullptr) {
+    view.ttft_target_seconds = std::max(options.ttft_target - ToSeconds(now - request->arrived), 0.0);
   }
   return sched::ChooseResume(view, work_shape, step_cost);
 }
 
-// That is to come up before what begins now.
-uint64_t Engine::State::QueuedBytes(TierId tier) const {
+// That is to come up before what begins now with that priority.
+uint64_t Engine::State::QueuedBytes(TierId tier, tier::TransferPriority priority) const {
   uint64_t bytes = 0;
   const auto add = [&](const Loading* loading) {
     if (loading == nullptr) return;
@@ -182,6 +186,7 @@ uint64_t Engine::State::QueuedBytes(TierId tier) const {
     }
   };
   for (const Request& request : running) add(request.loading.get());
+  if (priority != tier::TransferPriority::kPrefetch) return bytes;
   for (const Prefetch& prefetch : up.prefetches) add(prefetch.loading.get());
   return bytes;
 }
@@ -204,7 +209,7 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   StoredBlocks stored = FindStored(request.asked.scope, tokens.first(limit), whole / block_tokens);
   if (stored.end <= resident) return nullptr;
 
-  const sched::Decision decision = Decide(request, tokens.size(), stored);
+  const sched::Decision decision = Decide(&request, tokens.size(), stored);
   NoteDecision(request, decision);
   if (decision.way == sched::ResumeWay::kRecompute) return nullptr;
   const sched::ResumeEstimate& chosen = decision.chosen();
@@ -212,13 +217,18 @@ std::unique_ptr<Loading> Engine::State::PlanLoad(Request& request, const Choice&
   const bool at_once = decision.way == sched::ResumeWay::kBoth && !first_part;
   stored.CutTo(first_part ? chosen.meets_from : chosen.end_token, kv.geometry());
   std::unique_ptr<Loading> loading = MakeLoading(tokens, std::move(stored));
-  loading->front_at =
-      now + (at_once ? Nanos(0) : FromSeconds(std::max(kGrace * chosen.wait_seconds, decision.step_seconds)));
-  loading->deadline = now + PatienceFor(decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)]);
+  Schedule(*loading, decision, at_once);
   loading->then_more = first_part;
   loading->in_layers = memory.asynchronous() && decision.way == sched::ResumeWay::kLoad;
   if (at_once) loading->part_bytes = std::min(loading->part_bytes, chosen.load_bytes / kPartsToMeet);
   return loading;
+}
+
+// When computing begins, whatever is still on its way, and when that is late.
+void Engine::State::Schedule(Loading& loading, const sched::Decision& decision, bool at_once) const {
+  const double wait = std::max(kGrace * decision.chosen().wait_seconds, decision.step_seconds);
+  loading.front_at = now + (at_once ? Nanos(0) : FromSeconds(wait));
+  loading.deadline = now + PatienceFor(decision.estimates[static_cast<size_t>(sched::ResumeWay::kRecompute)]);
 }
 
 // Of the first of these tokens, up to the end of `stored`.
@@ -239,10 +249,13 @@ std::unique_ptr<Loading> Engine::State::MakeLoading(std::span<const TokenId> tok
 
 kv::SlotPromise* Engine::State::PromiseOf(Request& request) { return request.guaranteed ? &request.promise : nullptr; }
 
+// Or goes on with it, where it was taken over.
 void Engine::State::StartLoad(Request& request, const Choice& choice, std::unique_ptr<Loading> loading) {
-  const uint64_t windows = kv::SlotsHeld(sliding_part, loading->tokens.size());
-  if (windows > 0 && !FitsWithExpected(request, windows)) return;
-  if (!BeginLoad(*loading, choice.sequence, windows)) return;
+  if (loading->sequence.value == 0) {
+    const uint64_t windows = kv::SlotsHeld(sliding_part, loading->tokens.size());
+    if (windows > 0 && !FitsWithExpected(request, windows)) return;
+    if (!BeginLoad(*loading, choice.sequence, windows)) return;
+  }
   request.loading = std::move(loading);
   PumpLoad(*request.loading, PromiseOf(request));
 }

@@ -5,6 +5,7 @@
 
 namespace cachalot::engine {
 
+// Puts a request among those that wait, by arrival.
 void Engine::State::Enqueue(Request request) {
   Choice& choice = request.first_open();
   const std::span<const TokenId> tokens = HistoryOf(request, choice);

@@ -6,6 +6,7 @@
 // Cost:      none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -22,6 +23,19 @@ struct WayUp {
 
   sched::Promotion promotion;
   uint64_t last_promotion = 0;
+  // The one that loads into the sequence, if any.
+  Prefetch* PrefetchInto(SequenceId sequence) {
+    const auto found = std::ranges::find_if(
+        prefetches, [&](const Prefetch& p) { return p.loading != nullptr && p.sequence == sequence; });
+    return found == prefetches.end() ? nullptr : &*found;
+  }
+  // Slots that prefetches hold or may still take.
+  uint64_t prefetch_slots() const {
+    uint64_t slots = 0;
+    for (const Prefetch& prefetch : prefetches) slots += prefetch.loading == nullptr ? 0 : prefetch.most_slots;
+    return slots;
+  }
+
   std::vector<Prefetch> prefetches;
   std::vector<PrefetchEnd> ended_prefetches;
   uint64_t last_prefetch = 0;

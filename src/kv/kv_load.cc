@@ -66,6 +66,18 @@ uint32_t KvManager::DropLoad(SequenceId id, uint64_t block) {
   return in_use - full_slots_in_use();
 }
 
+void KvManager::MoveLoad(SequenceId from_id, SequenceId to_id) {
+  State& state = *state_;
+  Sequence &from = state.At(from_id), &to = state.At(to_id);
+  CACHALOT_CHECK(!state.open && from.above.end > 0 && from.unsealed.empty());
+  CACHALOT_CHECK(to.above.end == 0 && to.length == 0 && to.announced == 0);
+  std::swap(from.above, to.above);
+  for (const PageTable& table : to.above.tables) {
+    for (uint32_t i = 0; to.hints.scrub && i < table.count(); ++i) state.pool.ScrubWhenFree(SlotId(table.slot(i)));
+  }
+  state.Free(from);
+}
+
 void KvManager::State::DropAbove(Sequence& sequence, uint64_t block) {
   BlocksAbove& above = sequence.above;
   if (above.end == 0) return;

@@ -207,6 +207,9 @@ class KvManager {
   std::optional<std::vector<LoadCell>> ClaimLoad(SequenceId sequence, uint64_t first);
   // The claimed blocks before `block` are to be computed after all. Returns the slots of full attention given up.
   uint32_t DropLoad(SequenceId sequence, uint64_t block);
+  // The load of `from`, which ends, goes on into `to`: an empty sequence, which must Attach next, and find in whole
+  // blocks as much as `from` had of the same tokens. Requires that `from` has computed nothing.
+  void MoveLoad(SequenceId from, SequenceId to);
   // Computed and claimed blocks meet, and all cells are filled with these tokens: the sequence is as if it had computed
   // them.
   void EndLoad(SequenceId sequence, std::span<const TokenId> ids);

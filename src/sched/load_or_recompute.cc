@@ -219,6 +219,11 @@ Decision ChooseResume(const ResumeView& view, const cost::WorkShape& shape, cons
   return decision;
 }
 
+bool LoadPays(const Decision& decision) {
+  const auto& load = decision.estimates[static_cast<size_t>(ResumeWay::kLoad)];
+  return load && load->cost_seconds < decision.estimates[static_cast<size_t>(ResumeWay::kRecompute)]->cost_seconds;
+}
+
 std::string DecisionLine(const Decision& decision) {
   const ResumeView& view = decision.view;
   const ResumeEstimate& chosen = decision.chosen();

@@ -103,6 +103,9 @@ struct Decision {
   const ResumeEstimate& chosen() const { return *estimates[static_cast<size_t>(way)]; }
 };
 
+// Whether loading all of it, however long that takes, delays less than computing it: what comes up ahead comes alone.
+bool LoadPays(const Decision& decision);
+
 Decision ChooseResume(const ResumeView& view, const cost::WorkShape& shape, const cost::StepCost& cost);
 
 // For the log, one line, e.g. "both (least delay): of 1025 prompt tokens 0 are hot and 512 loaded, ...".

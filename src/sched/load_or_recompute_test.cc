@@ -77,6 +77,15 @@ TEST(LoadOrRecompute, WhereBothTakeAsLongTheyHalveIt) {
   EXPECT_EQ(decision.chosen().load_bytes, (1024 - decision.chosen().meets_at) * kTokenBytes);
 }
 
+TEST(LoadOrRecompute, LoadingAloneMayNotPayWhereBothAtOnceDo) {
+  const Decision decision = Choose(View(900));
+  EXPECT_EQ(decision.way, ResumeWay::kBoth);
+  EXPECT_FALSE(LoadPays(decision));
+  EXPECT_TRUE(LoadPays(Choose(View(1200))));
+  EXPECT_TRUE(LoadPays(Choose(View(1e6))));
+  EXPECT_FALSE(LoadPays(Choose({.prompt_tokens = 1025})));
+}
+
 TEST(LoadOrRecompute, ComputingStartsAtOnceWhenTheLoadTakesLongerThanAStep) {
   ResumeView view = View(1024 / 0.064);  // a step takes 0.065 s
   EXPECT_EQ(Choose(view).way, ResumeWay::kLoad);

@@ -43,14 +43,12 @@ bool Promotion::InFlight(PromotionId id) const {
   return found != entries_.end() && found->second.in_flight;
 }
 
-LookAhead LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes, uint64_t lower_bytes) {
-  LookAhead ahead;
-  uint64_t sum = 0;
+uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes) {
+  uint64_t ahead = 0;
   for (const uint64_t bytes : queued_bytes) {
-    if (__builtin_add_overflow(sum, bytes, &sum)) break;
-    if (sum <= hot_bytes) ++ahead.fetch;
-    if (sum > hot_bytes && sum - hot_bytes > lower_bytes) break;
-    ++ahead.keep;
+    if (bytes > hot_bytes) break;
+    hot_bytes -= bytes;
+    ++ahead;
   }
   return ahead;
 }

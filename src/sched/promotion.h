@@ -1,5 +1,5 @@
 // Promotion says whose KV may come up into the hot pool now, so that many who return at once do not evict each other;
-// LookAheadOf how far into the queue it pays to fetch KV, and to keep it.
+// LookAheadOf how far into the queue it pays to fetch KV.
 // Threads:   owned by the engine thread.
 // Ownership: none.
 // Invariant: deterministic. What is coming up, or has come up and is not yet taken by its request, fits the limit, but
@@ -53,12 +53,8 @@ class Promotion {
   uint64_t in_flight_bytes_ = 0;
 };
 
-// Of the requests that wait, in the order in which they will run (CachedAttention, Gao et al., 2024).
-struct LookAhead {
-  uint64_t fetch = 0;  // the first so many fit the hot pool together: their KV may come up before their turn
-  uint64_t keep = 0;   // the first so many fit all tiers together: theirs is not evicted from any
-};
-
-LookAhead LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes, uint64_t lower_bytes);
+// Of the requests that wait, in the order in which they will run, the first so many fit the hot pool together: their KV
+// may come up before their turn (CachedAttention's first window, Gao et al., 2024).
+uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes);
 
 }  // namespace cachalot::sched

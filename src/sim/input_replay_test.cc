@@ -273,7 +273,7 @@ class InputReplay : public testing::TestWithParam<TrafficCase> {};
 
 TEST_P(InputReplay, MakesTheDecisionsThatWereMade) {
   bool decides = false;
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
     Traffic traffic(GetParam(), seed);
     traffic.Run(400);
     decides |= traffic.decisions().find(GetParam().decides) != std::string::npos;

@@ -36,7 +36,7 @@ Result<tier::TransferId> ReplayedStore::Start() {
   return last_ = id;
 }
 
-Result<tier::TransferId> ReplayedStore::Load(tier::KvRun, uint64_t bytes, Nanos) {
+Result<tier::TransferId> ReplayedStore::Load(tier::KvRun, uint64_t bytes, Nanos, tier::TransferPriority) {
   CACHALOT_ASSIGN_OR_RETURN(const tier::TransferId id, Start());
   loads_.push_back({id, bytes});
   queued_load_bytes_ += bytes;

@@ -28,7 +28,8 @@ class ReplayedStore final : public tier::KvStore {
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override;
   Nanos DeadlineOf(const Digest& key) const override;
-  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline) override;
+  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
+                                tier::TransferPriority priority) override;
   void Cancel(tier::TransferId) override {}
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override;
   Result<tier::TransferId> Store(tier::KvRun run, tier::Staging bytes) override;

@@ -116,8 +116,8 @@ Result<TransferId> DiskStore::Submit(TransferRequest request) {
   return id;
 }
 
-Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
-  TransferRequest request{.priority = TransferPriority::kPromotion,
+Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) {
+  TransferRequest request{.priority = priority,
                           .link = TierId::kDisk,
                           .direction = Direction::kUp,
                           .bytes = bytes,
@@ -125,8 +125,17 @@ Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline) {
                           .deadline = deadline,
                           .job = std::make_unique<LoadJob>(*disk_, *pace_, std::move(run), bytes)};
   Result<TransferId> id = Submit(std::move(request));
-  if (id.ok()) loading_.push_back({*id, bytes, loading_bytes_});
-  if (id.ok()) loading_bytes_ += bytes;
+  if (!id.ok()) return id;
+  uint64_t before = 0;
+  for (Loading& other : loading_) {
+    if (other.priority <= priority) {
+      before += other.bytes;
+    } else {
+      other.queued_bytes += bytes;
+    }
+  }
+  loading_.push_back({*id, bytes, priority, before});
+  loading_bytes_ += bytes;
   return id;
 }
 

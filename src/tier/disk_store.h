@@ -48,7 +48,7 @@ class DiskStore final : public KvStore {
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override;
   Nanos DeadlineOf(const Digest& key) const override;
-  Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline) override;
+  Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) override;
   void Cancel(TransferId id) override;
   std::optional<Staging> TakeStaging(uint64_t bytes) override;
   Result<TransferId> Store(KvRun run, Staging bytes) override;
@@ -75,7 +75,8 @@ class DiskStore final : public KvStore {
   struct Loading {
     TransferId id;
     uint64_t bytes = 0;
-    uint64_t queued_bytes = 0;  // before it
+    TransferPriority priority = TransferPriority::kPromotion;
+    uint64_t queued_bytes = 0;  // before it, those that came later and passed it included
   };
 
   Result<TransferId> Submit(TransferRequest request);

@@ -64,7 +64,8 @@ class KvStore {
   // What a run should have at most; one block may have more.
   static constexpr uint64_t run_bytes() { return uint64_t{1} << 20; }
   // Starts to read a run of `bytes`, which is late after `deadline`. kOverloaded while too much is under way.
-  virtual Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline) = 0;
+  // `priority`: kPromotion where a request waits for it, kPrefetch for what comes up ahead.
+  virtual Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) = 0;
   // Nobody wants it any more: it ends all the same.
   virtual void Cancel(TransferId id) = 0;
   // For the bytes of a run that is going to be stored; nothing while too much is under way.
@@ -83,7 +84,7 @@ class KvStore {
   // When Poll will have something without a call.
   virtual std::optional<Nanos> WakeAt() const = 0;
 
-  // Bytes that would be read before a load that is started now.
+  // Bytes of loads under way.
   virtual uint64_t queued_load_bytes() const = 0;
   virtual TierRate load_rate(Nanos now) const = 0;
   // As of the last Poll.

@@ -96,6 +96,8 @@ class TieredRig {
   }
   // The next process has another model, whose layout is the same.
   void ChangeModel(const Digest& identity) { options_.identity = identity; }
+  // The next process's disk is that fast.
+  void ChangeDisk(double bytes_per_second) { options_.faults.bytes_per_second = bytes_per_second; }
   // The next process remembers so many.
   void Limit(const SessionOptions& sessions) { options_.engine.sessions = sessions; }
   // In every segment file.
