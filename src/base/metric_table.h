@@ -276,7 +276,7 @@ inline constexpr std::array kHistograms = {
     MetricRow<Histogram>{Histogram::kStepTimeRatio,
                          "cachalot_step_time_ratio",
                          "",
-                         "Duration of an engine step over what was predicted.",
+                         "Duration of an engine step, but for waits, over what was predicted.",
                          {},
                          metric_values::kRatios},
     MetricRow<Histogram>{Histogram::kPromptTokens,

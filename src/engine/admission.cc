@@ -105,8 +105,9 @@ Admission Engine::State::TryAdmit(Request& request) {
       if (ahead != nullptr) taken_over = TakeOver(*ahead, request);
       if (ahead != nullptr || YieldLast()) continue;
     }
-    if (taken_over != nullptr) DropLoad(*taken_over);
-    return Admission::kNoRoom;
+    if (taken_over == nullptr) return Admission::kNoRoom;
+    DropLoad(*taken_over);  // it may fit without
+    taken_over.reset();
   }
 }
 
@@ -188,6 +189,8 @@ void Engine::State::Start(Request& request, const SharedSlots& shared, std::uniq
   request.awaits = request.capped = false;
   request.place.started = now;
   Choice& choice = request.first_open();
+  request.loaded_tokens = 0;
+  if (taken_over != nullptr) GoOnWith(*taken_over, request, choice);
   std::unique_ptr<Loading> loading = taken_over != nullptr ? std::move(taken_over) : PlanLoad(request, choice);
   Attach(request, choice, loading.get());
   const uint64_t after = kv.full_slots_in_use(), before = in_use + shared.idle;  // found ones are not in the promise

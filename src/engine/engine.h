@@ -231,6 +231,7 @@ struct StepOutput {
   std::vector<SessionAnswer> session_answers;
   EngineStats stats;
   Nanos duration{0};             // of the step, as EngineLoop measured it
+  Nanos stalled{0};              // of that, until copies had ended
   double predicted_seconds = 0;  // what it was thought to take; 0: it did not run the model
 };
 

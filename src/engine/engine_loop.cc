@@ -112,7 +112,7 @@ void EngineLoop::State::Main() {
     const Nanos begun = input.now, stalled = engine.stalled();
     StepOutput output = engine.Step(std::exchange(input, {}));
     output.duration = last_duration = clock.Now() - begun;
-    last_stalled = engine.stalled() - stalled;
+    output.stalled = last_stalled = engine.stalled() - stalled;
     const bool ran = std::exchange(steps, output.stats.steps) != output.stats.steps;
     const uint64_t kept_now = output.stats.idle_slots + output.stats.pinned_slots;
     const bool let_go = std::exchange(kept, kept_now) != kept_now;

@@ -260,6 +260,7 @@ struct Engine::State {
   void Yield(Prefetch& prefetch);
   bool YieldLast();
   std::unique_ptr<Loading> TakeOver(Prefetch& prefetch, Request& request);
+  void GoOnWith(Loading& loading, Request& request, const Choice& choice);
   void StopPrefetch(Prefetch& prefetch);
   void EndPrefetch(Prefetch& prefetch, bool whole);
   void PrefetchAhead();
@@ -386,7 +387,6 @@ struct Engine::State {
   std::vector<PageTableRef> step_pages;
   std::vector<exec::SequenceRows> step_sequences;
   std::vector<TokenId> history;  // of HistoryOf
-
   // Of TryWaiting; kept to reuse their memory.
   RunningLoad survey;
   std::vector<sched::GrowthView> growth_views;

@@ -14,7 +14,7 @@ namespace cachalot::engine {
 namespace {
 
 constexpr Nanos kLongestWait = std::chrono::seconds(30);  // for room, after the client was to be back
-constexpr Nanos kRetry = std::chrono::milliseconds(20);
+constexpr Nanos kRetry = std::chrono::milliseconds(20), kLongestRetry = std::chrono::milliseconds(640);
 constexpr Nanos kMargin = std::chrono::milliseconds(200);
 constexpr double kSlack = 2;  // times what its load is thought to take: so much earlier it begins, and then it is late
 constexpr double kMostSeconds = 600;
@@ -56,7 +56,12 @@ void Engine::State::AdvancePrefetches() {
 
 // True: it is over. Nobody computes what does not come.
 bool Engine::State::AdvancePrefetch(Prefetch& prefetch) {
-  if (prefetch.loading == nullptr) return now >= prefetch.start && StartPrefetch(prefetch);
+  if (prefetch.loading == nullptr) {
+    if (now < prefetch.start) return false;
+    if (!prefetch.yielded || now < prefetch.give_up) return StartPrefetch(prefetch);
+    EndPrefetch(prefetch, false);
+    return true;
+  }
   const Loading& loading = *prefetch.loading;
   const bool whole = loading.meeting.done();
   const bool moves = std::ranges::any_of(loading.parts, &LoadPart::begun);  // else nothing tells that it is late
@@ -79,17 +84,18 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
     EndPrefetch(prefetch, true);
     return true;
   }
-  const sched::Decision decision = Decide(nullptr, tokens.size(), stored);
-  if (prefetch.whom == PrefetchFor::kQueue && !sched::LoadPays(decision)) {
-    EndPrefetch(prefetch, false);
-    return true;
-  }
   const uint64_t full = (stored.keys.size() - stored.first) * full_part.windows.size() + resident.idle_full_slots;
   const uint64_t windows = kv::SlotsHeld(sliding_part, stored.end);
   Result<kv::SlotPromise> promise = budget.Promise(full + windows, kv.full_slots_in_use());
   SurveyRunning();
   prefetch.most_slots = full + 2 * windows;
+  prefetch.own_slots = prefetch.most_slots - resident.idle_full_slots;
   if (!promise.ok() || !FitsBeside(prefetch.most_slots)) return GiveUp(prefetch);
+  const sched::Decision decision = Decide(nullptr, tokens.size(), stored);
+  if (prefetch.whom == PrefetchFor::kQueue && !sched::LoadPays(decision)) {
+    EndPrefetch(prefetch, false);
+    return true;
+  }
   prefetch.promise = std::move(promise).value();
   Nanos until = Nanos::max();  // the first of them ends
   for (const Digest& key : std::span(stored.keys).subspan(stored.first)) {
@@ -118,15 +124,17 @@ bool Engine::State::StartPrefetch(Prefetch& prefetch) {
 
 // It is tried again, for a while.
 bool Engine::State::GiveUp(Prefetch& prefetch) {
-  prefetch.start = now + kRetry;
+  prefetch.retry = std::clamp(2 * prefetch.retry, kRetry, kLongestRetry);
+  prefetch.start = now + prefetch.retry;
   if (now < prefetch.give_up) return false;
   EndPrefetch(prefetch, false);
   return true;
 }
 
-// Requests come first; then it is tried again.
+// Requests come first; then it is tried again, for a while.
 void Engine::State::Yield(Prefetch& prefetch) {
   StopPrefetch(prefetch);
+  prefetch.yielded = true;
   prefetch.start = now + kRetry;
 }
 
@@ -139,8 +147,8 @@ bool Engine::State::YieldLast() {
   return true;
 }
 
-// What is on its way up for a request that begins now, which decides about it as about a load of its own; null: it does
-// better without. The prefetch looks again later.
+// What is on its way up for a request that is to begin now; null: it does better without. The prefetch looks again
+// later, unless it was for such a request.
 std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& request) {
   const Choice& choice = request.first_open();
   const std::span<const TokenId> tokens = HistoryOf(request, choice);
@@ -155,16 +163,24 @@ std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& re
   if (serves) {
     const sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
     if (decision.way != sched::ResumeWay::kRecompute && decision.chosen().end_token == end) {
-      down.returns.Seen(kv::BlockKeys(identity, prefetch.scope, block_tokens, tokens.first(limit)));
-      NoteDecision(request, decision);
       taken = std::move(prefetch.loading);
       taken->priority = tier::TransferPriority::kPromotion;
       prefetch.sequence = SequenceId(0);
-      Schedule(*taken, decision, decision.way == sched::ResumeWay::kBoth);
+      if (prefetch.whom == PrefetchFor::kQueue) prefetch.give_up = now;
     }
   }
   Yield(prefetch);
   return taken;
+}
+
+// A request that begins decides about the load that it took over as about one of its own.
+void Engine::State::GoOnWith(Loading& loading, Request& request, const Choice& choice) {
+  const std::span<const TokenId> tokens = HistoryOf(request, choice);
+  const sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
+  const std::span<const TokenId> skippable = tokens.first(SkippableOf(request, choice));
+  down.returns.Seen(kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, skippable));
+  NoteDecision(request, decision);
+  Schedule(loading, decision, decision.way == sched::ResumeWay::kBoth);
 }
 
 // It holds nothing any more.

@@ -31,10 +31,13 @@ struct Prefetch {
   std::vector<TokenId> tokens;
   Nanos start{0};    // of its load
   Nanos give_up{0};  // where there was no room until then, or requests came in between
+  Nanos retry{0};    // the next time that there is no room, until it looks again
+  bool yielded = false;
   PrefetchFor whom = PrefetchFor::kCommand;
   SequenceId sequence{0};
   kv::SlotPromise promise;
   uint64_t most_slots = 0;  // that it takes in all
+  uint64_t own_slots = 0;   // of them: that nobody else has use for
   std::unique_ptr<Loading> loading;
   uint64_t loaded_tokens = 0;
 };

@@ -218,6 +218,25 @@ TEST_P(Prefetches, GiveWayToARequestThatFindsNoRoomBesideThem) {
   ExpectNothingHeld(tiered);
 }
 
+TEST_P(Prefetches, ThatGiveWayAgainAndAgainAreAnsweredAllTheSame) {
+  TieredRig::Options options = With();
+  options.slots = options.model.windows == SlidingModel().windows ? 190 : 150;  // enough for one of the two
+  TieredRig tiered(options);
+  Store(tiered, 1);
+  BeginPrefetch(tiered);
+  const Nanos begun = tiered.clock().Now();
+  for (uint64_t id = 11; Answer(tiered) == nullptr; ++id) {
+    ASSERT_LT(tiered.clock().Now() - begun, std::chrono::minutes(2));
+    const GenerateRequest request = Request(id, Tokens(kPrompt, 80 + id), 2);
+    Begin(tiered, request);
+    Finish(tiered, request);
+    for (const Nanos next = tiered.clock().Now() + std::chrono::milliseconds(30); tiered.clock().Now() < next;) {
+      Step(tiered);
+    }
+  }
+  ExpectNothingHeld(tiered);
+}
+
 TEST_P(Prefetches, ARequestThatWaitsIsHotBeforeItsTurn) {
   TieredRig tiered(With(1));
   Store(tiered, 1e9);

@@ -151,7 +151,7 @@ void Engine::State::EndMove(SessionMove move, StepOutput* out) {
   SessionAnswer& answer = move.answer;
   const bool of_one = answer.verb != SessionVerb::kList && answer.verb != SessionVerb::kPrefetch;
   const Session* const session = of_one ? sessions.Find(move.name) : nullptr;
-  const bool suspends = answer.verb == SessionVerb::kSuspend && move.use > 0;
+  const bool suspends = move.commanded && answer.verb == SessionVerb::kSuspend && move.use > 0;
   if (session != nullptr && suspends && !answer.status.ok() && session->use == move.use) {
     SetSuspended(move.name, false);
   }

@@ -29,10 +29,10 @@ struct WayUp {
         prefetches, [&](const Prefetch& p) { return p.loading != nullptr && p.sequence == sequence; });
     return found == prefetches.end() ? nullptr : &*found;
   }
-  // Slots that prefetches hold or may still take.
+  // Slots that prefetches hold or may still take, and that are free once they give way.
   uint64_t prefetch_slots() const {
     uint64_t slots = 0;
-    for (const Prefetch& prefetch : prefetches) slots += prefetch.loading == nullptr ? 0 : prefetch.most_slots;
+    for (const Prefetch& prefetch : prefetches) slots += prefetch.loading == nullptr ? 0 : prefetch.own_slots;
     return slots;
   }
 

@@ -159,7 +159,9 @@ void AddTiers(Levers& levers) {
 // Of a pool whose tokens take a share of what they take now.
 Setting Shrunk(const Setting& now, double share) {
   Setting setting = now;
-  setting.slots = static_cast<uint64_t>(static_cast<double>(now.slots) / share);
+  for (uint64_t* slots : {&setting.slots, &setting.host_slots, &setting.disk_slots}) {
+    *slots = static_cast<uint64_t>(static_cast<double>(*slots) / share);
+  }
   for (LayerKvShape& layer : setting.kv.layers) {  // so that links and disks move as much less
     const auto bytes = static_cast<double>(KvBytesPerToken(layer, setting.kv.type)) * share;
     const uint32_t pair = 2 * KvTypeBytes(setting.kv.type);
@@ -278,7 +280,9 @@ Setting WithWindows(const Setting& now, uint32_t window, size_t period) {
   }
   if (const Result<KvLayout> layout = PlanKvLayout(setting.kv, setting.context_tokens); layout.ok()) {
     setting.slot_bytes = layout->slot_bytes;
-    setting.slots = now.slots * now.slot_bytes / layout->slot_bytes;
+    for (uint64_t* slots : {&setting.slots, &setting.host_slots, &setting.disk_slots}) {
+      *slots = *slots * now.slot_bytes / layout->slot_bytes;
+    }
   }
   return setting;
 }

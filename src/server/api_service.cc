@@ -285,7 +285,8 @@ void ApiService::UpdateMetrics(const engine::StepOutput& output) {
   if (stats.steps != seen_.steps) {
     metrics.Observe(Histogram::kStepTime, ToSeconds(output.duration));
     if (output.predicted_seconds > 0) {
-      metrics.Observe(Histogram::kStepTimeRatio, ToSeconds(output.duration) / output.predicted_seconds);
+      metrics.Observe(Histogram::kStepTimeRatio,
+                      ToSeconds(output.duration - output.stalled) / output.predicted_seconds);
     }
   }
   metrics.Add(Counter::kSteps, stats.steps - seen_.steps);

@@ -56,6 +56,7 @@ class WatchedMemory final : public exec::DeviceMemory {
   bool Done(exec::CopyTicket ticket) override { return memory_.Done(ticket); }
   Status Wait(exec::CopyTicket ticket) override { return memory_.Wait(ticket); }
   std::optional<Nanos> NextDone() const override { return memory_.NextDone(); }
+  Nanos waited() const override { return memory_.waited(); }
   bool asynchronous() const override { return memory_.asynchronous(); }
 
  private:
@@ -72,9 +73,10 @@ class WatchedStore final : public tier::KvStore {
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override { return store_.GroupsOf(identity, key); }
   Nanos DeadlineOf(const Digest& key) const override { return store_.DeadlineOf(key); }
-  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline) override {
+  Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
+                                tier::TransferPriority priority) override {
     EXPECT_EQ(bytes, BytesOf(run));
-    return Note(store_.Load(std::move(run), bytes, deadline), bytes);
+    return Note(store_.Load(std::move(run), bytes, deadline, priority), bytes);
   }
   void Cancel(tier::TransferId id) override { store_.Cancel(id); }
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override {

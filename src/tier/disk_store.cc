@@ -131,10 +131,10 @@ Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline, Tr
     if (other.priority <= priority) {
       before += other.bytes;
     } else {
-      other.queued_bytes += bytes;
+      other.passed = true;
     }
   }
-  loading_.push_back({*id, bytes, priority, before});
+  loading_.push_back({.id = *id, .bytes = bytes, .priority = priority, .queued_bytes = before});
   loading_bytes_ += bytes;
   return id;
 }
@@ -247,12 +247,13 @@ void DiskStore::EndLoad(const Loading& loading, TransferCompletion& completion, 
   const cost::CompletedTransfer moved{loading.bytes, loading.queued_bytes, seconds};
   if (completion.end != TransferEnd::kDone) {
     stats_.failed_loads += completion.end != TransferEnd::kCancelled;
-    if (completion.end == TransferEnd::kLate) rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
+    if (completion.end == TransferEnd::kLate && !loading.passed)
+      rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
     return;
   }
   ended->bytes = std::move(completion.staging);
   stats_.loaded_bytes += loading.bytes;
-  rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
+  if (!loading.passed) rates_->Observe(TierId::kDisk, Direction::kUp, moved, now);
 }
 
 Status DiskStore::Close() {

@@ -76,7 +76,8 @@ class DiskStore final : public KvStore {
     TransferId id;
     uint64_t bytes = 0;
     TransferPriority priority = TransferPriority::kPromotion;
-    uint64_t queued_bytes = 0;  // before it, those that came later and passed it included
+    uint64_t queued_bytes = 0;  // before it
+    bool passed = false;        // by some that came later: what it waits for is not known
   };
 
   Result<TransferId> Submit(TransferRequest request);
