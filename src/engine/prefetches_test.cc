@@ -227,12 +227,10 @@ TEST_P(Prefetches, ThatGiveWayAgainAndAgainAreAnsweredAllTheSame) {
   const Nanos begun = tiered.clock().Now();
   for (uint64_t id = 11; Answer(tiered) == nullptr; ++id) {
     ASSERT_LT(tiered.clock().Now() - begun, std::chrono::minutes(2));
-    const GenerateRequest request = Request(id, Tokens(kPrompt, 80 + id), 2);
-    Begin(tiered, request);
-    Finish(tiered, request);
-    for (const Nanos next = tiered.clock().Now() + std::chrono::milliseconds(30); tiered.clock().Now() < next;) {
-      Step(tiered);
-    }
+    tiered.rig().Arrive(Request(id, Tokens(kPrompt, 80 + id), 2));
+    tiered.rig().Cancel(RequestId(id));
+    tiered.rig().Advance(std::chrono::milliseconds(30));
+    tiered.rig().Step();  // it is on its way up again
   }
   ExpectNothingHeld(tiered);
 }
