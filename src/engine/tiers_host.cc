@@ -110,9 +110,11 @@ void Engine::State::EndCopies() {
     slot_copies.pop_front();
     for (const SlotId slot : copies.in) kv.EndCopyIn(slot);
     for (const SlotId slot : copies.out) kv.EndCopyOut(slot);
-    const Status status = StatusOf(copies.tickets);
-    if (status.ok()) totals.tiers.host_loaded_bytes += copies.pins.size() * memory.slot_bytes();
+    if (!copies.pins.empty() && StatusOf(copies.tickets).ok()) {
+      totals.tiers.host_loaded_bytes += copies.pins.size() * memory.slot_bytes();
+    }
     if (!copies.in.empty()) continue;
+    const Status status = StatusOf(copies.tickets);
     if (copies.given_up && status.ok()) {
       totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
       std::move(copies.cells).Commit();
