@@ -186,6 +186,7 @@ void Engine::State::Start(Request& request, const SharedSlots& shared, std::uniq
   CACHALOT_CHECK(promise.ok());
   request.promise = std::move(promise).value();
   request.watch.reset();
+  request.expected.reset();
   request.awaits = request.capped = false;
   request.place.started = now;
   Choice& choice = request.first_open();

@@ -85,9 +85,9 @@ Engine::State::State(const EngineOptions& options_in, exec::Executor& executor_i
       sliding_part(kv::SlidingPart(kv.geometry())),
       budget(memory_in.slots()),
       pins(kv, budget, static_cast<uint32_t>(options_in.pin_budget * memory_in.slots())),
+      up(uint64_t{memory_in.slots()} * memory_in.slot_bytes() / kPromotionPart),
       fair_share(kQuantumTokens),
       sessions(options_in.sessions),
-      up(uint64_t{memory_in.slots()} * memory_in.slot_bytes() / kPromotionPart),
       down(options_in.disk_write_rate.bytes) {
   if (host != nullptr || options.decision_log != nullptr) {
     kv.OnLeaving(identity, [this](const kv::LeavingBlock& block) {

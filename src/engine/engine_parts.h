@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/expected_blocks.h"
 #include "engine/loading.h"
 #include "kv/kv_manager.h"
 #include "kv/prefix_watch.h"
@@ -118,13 +119,14 @@ struct Request {
   std::unique_ptr<Loading> loading;  // into its first sequence, which meanwhile grows up to what is loaded at most
   bool load_failed = false;          // once: it computes what it lacks
   Nanos arrived{0};
-  bool fetched_ahead = false;    // while it waits
   uint64_t decision = 0;         // number of the last one of which no outcome is known; 0: none
   uint64_t resident_tokens = 0;  // then
   uint64_t loaded_tokens = 0;    // since then
   uint64_t failed_blocks = 0;
 
   // While it waits.
+  bool fetched_ahead = false;
+  std::optional<ExpectedBlocks::Hold> expected;  // once it is among the next, so far as it was to be found
   std::vector<TokenId> history;            // of one that came back: what its first open choice has to have in the KV
   std::unique_ptr<kv::PrefixWatch> watch;  // how much of that is resident
   kv::PendingBlock pending;                // that it awaited when it was last looked for

@@ -264,6 +264,7 @@ struct Engine::State {
   void StopPrefetch(Prefetch& prefetch);
   void EndPrefetch(Prefetch& prefetch, bool whole);
   void PrefetchAhead();
+  ExpectedBlocks::Hold Expect(const PrefixScope& scope, std::span<const TokenId> tokens);
   void PrefetchForReturn(const Request& request, const Choice& choice, uint64_t computed);
   std::optional<Nanos> NextPrefetch() const;
 
@@ -346,10 +347,10 @@ struct Engine::State {
   const kv::KvGeometry full_part, sliding_part;  // of kv.geometry()
   kv::SlotBudget budget;
   kv::PinTable pins;
+  WayUp up;                     // goes after the requests that it knows
   std::deque<Request> waiting;  // by arrival
   std::deque<Request> running;
   sched::OutputLengths output_lengths;
-  uint64_t last_arrival = 0;
   Status poison;  // kOk, unless a verified hit differed
   sched::FairShare fair_share;
   sched::Places places;
@@ -365,10 +366,9 @@ struct Engine::State {
   Sessions sessions;
   std::vector<SessionMove> moves;                       // under way, the oldest first
   std::optional<SessionFile> file;                      // that is being saved or restored
-  uint64_t unix_seconds = 0;                            // at this step
+  uint64_t last_arrival = 0, unix_seconds = 0;          // the latter at this step
   std::deque<SlotCopies> slot_copies;                   // under way
   bool found_taken = false, sessions_were_well = true;  // the store's sessions; when it was last looked at
-  WayUp up;
   WayDown down;
   bool store_was_well = true;  // when it was last looked at
   Nanos now{0};                // of the step

@@ -66,6 +66,30 @@ TEST_P(Host, WhatIsThereIsNotComputedAgain) {
   EXPECT_GE(Settled(tiered).tiers.host_loaded_tokens, 6 * 400u);
 }
 
+TEST_P(Host, WhatSomebodyWaitsToReadStaysThere) {
+  TieredRig::Options options = With();
+  options.engine.max_sequences = 1;
+  options.host_bytes = kHostBytes / 2;
+  options.slots = GetParam().model.windows.size() > 1 ? 90 : 60;  // not for two of them
+  TieredRig tiered(options);
+  GenerateRequest awaited = Request(1, Tokens(800, 1), 8);
+  awaited.session = SessionName{"", "a"};
+  Ask(tiered, awaited);
+  tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kSuspend, .name = {"", "a"}});
+  ASSERT_GT(Settled(tiered).tiers.host_stored_bytes, 0u);
+  StepInput input;
+  for (uint64_t i = 10; i < 50; ++i) input.arrivals.push_back(Request(i, Tokens(16, i), 400));
+  awaited.id = RequestId(99);
+  const std::vector<TokenId> answer = Expected(tiered.rig().executor(), awaited, 0);
+  awaited.prompt.insert(awaited.prompt.end(), answer.begin(), answer.end());
+  input.arrivals.push_back(awaited);
+  tiered.rig().Step(std::move(input));
+  tiered.rig().RunToEnd();
+  const EngineStats stats = Settled(tiered);
+  EXPECT_GT(stats.tiers.host_evicted_cells, 0u);  // those before it left more there than there is room for
+  EXPECT_GE(tiered.rig().finishes.at({awaited.id, 0u}).cached_tokens, 784u);
+}
+
 TEST_P(Host, BytesAreCountedEitherWay) {
   TieredRig tiered(With());
   GenerateRequest request = Request(1, Tokens(400, 1), 8);

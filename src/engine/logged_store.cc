@@ -17,6 +17,7 @@ class LoggedStore final : public tier::KvStore {
     if (StoreNotes* const notes = log_.store()) notes->asked.groups.Note(AnswerKey(key), groups);
     return groups;
   }
+  void Touch(std::span<const Digest> keys) override { store_.Touch(keys); }
   Nanos DeadlineOf(const Digest& key) const override {
     const Nanos deadline = store_.DeadlineOf(key);
     if (StoreNotes* const notes = log_.store()) notes->asked.deadlines.Note(AnswerKey(key), deadline);

@@ -2,6 +2,7 @@
 #include "engine/prefetches.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/engine_state.h"
@@ -200,7 +201,8 @@ void Engine::State::EndPrefetch(Prefetch& prefetch, bool whole) {
   up.ended_prefetches.push_back({prefetch.id, tokens, prefetch.loaded_tokens, whole});
 }
 
-// Of requests that wait, in the order of their arrival: those whose KV fits what nobody uses now.
+// Of requests that wait, in the order of their arrival: what lower tiers have of the next ones stays there, and comes
+// up where it fits what nobody uses now.
 void Engine::State::PrefetchAhead() {
   if (!HasLowerTiers() || waiting.empty()) return;
   std::vector<uint64_t> queued;
@@ -208,16 +210,28 @@ void Engine::State::PrefetchAhead() {
     if (queued.size() == kMostAhead) break;
     queued.push_back(kv::SlotsHeld(kv.geometry(), request.asked.prompt.size()) * memory.slot_bytes());
   }
-  const uint64_t room = kv.available_slots() * memory.slot_bytes();
-  const uint64_t ahead = sched::LookAheadOf(queued, room);
-  for (uint64_t i = 0; i < ahead; ++i) {
+  const uint64_t hot = kv.available_slots() * memory.slot_bytes();
+  const uint64_t below =
+      host == nullptr ? std::numeric_limits<uint64_t>::max() : host->cells() / 2 * memory.slot_bytes();
+  const uint64_t comes_up = sched::LookAheadOf(queued, hot), stays = sched::LookAheadOf(queued, below);
+  for (uint64_t i = 0; i < std::max(comes_up, stays); ++i) {
     Request& request = waiting[i];
-    if (request.fetched_ahead || request.awaits) continue;
-    request.fetched_ahead = true;
+    const bool expects = i < stays && !request.expected, fetches = i < comes_up && !request.fetched_ahead;
+    if (request.awaits || (!expects && !fetches)) continue;
     const Choice& choice = request.first_open();
     const std::span<const TokenId> tokens = HistoryOf(request, choice).first(SkippableOf(request, choice));
-    BeginPrefetch(request.asked.scope, tokens, now, PrefetchFor::kQueue);
+    if (expects) request.expected = Expect(request.asked.scope, tokens);
+    if (fetches) BeginPrefetch(request.asked.scope, tokens, now, PrefetchFor::kQueue);
+    request.fetched_ahead |= fetches;
   }
+}
+
+// What is hot of these tokens, and what lower tiers have after it.
+ExpectedBlocks::Hold Engine::State::Expect(const PrefixScope& scope, std::span<const TokenId> tokens) {
+  const uint64_t hot = kv.FindWhole(scope, tokens, tokens.size()) / kv.geometry().block_tokens;
+  const std::vector<Digest> keys = FindStored(scope, tokens, hot).keys;
+  if (store != nullptr) store->Touch(keys);
+  return up.expected.Take(keys);
 }
 
 // A client that said when it will be back finds its KV there.

@@ -42,7 +42,8 @@ void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
-  host->MakeRoom(static_cast<uint32_t>(keys.size()));  // what goes is on disk, or was not worth it
+  const auto is_expected = [this](const Digest& key) { return up.expected.Contains(key); };
+  host->MakeRoom(static_cast<uint32_t>(keys.size()), is_expected);  // what goes is on disk, or was not worth it
   Result<tier::HostReservation> cells = host->Reserve(keys, block.wanted_until);
   if (!cells.ok()) {
     ++totals.tiers.host_dropped_blocks;
@@ -85,7 +86,7 @@ void Engine::State::TakeBack(const PrefixScope& scope, std::span<const TokenId> 
 bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const {
   const double link_seconds = TransferSeconds(HostRate(), cells * memory.slot_bytes(), 0);
   const sched::DownCosts costs = sched::ChooseWayDown(
-      {.reuse = {.probability = down.returns.Of(sched::Leaver::kBlock),
+      {.reuse = {.probability = up.expected.Contains(block.key) ? 1 : down.returns.Of(sched::Leaver::kBlock),
                  .recompute_seconds = step_cost.Added(work_shape.Rows(block.position, block.tokens)),
                  .load_seconds = link_seconds,
                  .write_seconds = link_seconds},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/engine_parts.h"
+#include "engine/expected_blocks.h"
 #include "engine/prefetches.h"
 #include "sched/promotion.h"
 
@@ -36,6 +37,7 @@ struct WayUp {
     return slots;
   }
 
+  ExpectedBlocks expected;  // by requests that wait
   std::vector<Prefetch> prefetches;
   std::vector<PrefetchEnd> ended_prefetches;
   uint64_t last_prefetch = 0;

@@ -43,11 +43,11 @@ bool Promotion::InFlight(PromotionId id) const {
   return found != entries_.end() && found->second.in_flight;
 }
 
-uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes) {
+uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t tier_bytes) {
   uint64_t ahead = 0;
   for (const uint64_t bytes : queued_bytes) {
-    if (bytes > hot_bytes) break;
-    hot_bytes -= bytes;
+    if (bytes > tier_bytes) break;
+    tier_bytes -= bytes;
     ++ahead;
   }
   return ahead;

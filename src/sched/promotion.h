@@ -53,8 +53,8 @@ class Promotion {
   uint64_t in_flight_bytes_ = 0;
 };
 
-// Of the requests that wait, in the order in which they will run, the first so many fit the hot pool together: their KV
-// may come up before their turn (CachedAttention's first window, Gao et al., 2024).
-uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t hot_bytes);
+// Of the requests that wait, in the order in which they will run, the first so many fit a tier together: their KV may
+// come up into it before their turn, or is kept there until then (CachedAttention's two windows, Gao et al., 2024).
+uint64_t LookAheadOf(std::span<const uint64_t> queued_bytes, uint64_t tier_bytes);
 
 }  // namespace cachalot::sched

@@ -72,6 +72,7 @@ class WatchedStore final : public tier::KvStore {
       : store_(store), slot_bytes_(slot_bytes), decided_(decided) {}
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override { return store_.GroupsOf(identity, key); }
+  void Touch(std::span<const Digest> keys) override { store_.Touch(keys); }
   Nanos DeadlineOf(const Digest& key) const override { return store_.DeadlineOf(key); }
   Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
                                 tier::TransferPriority priority) override {

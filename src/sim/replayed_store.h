@@ -27,6 +27,7 @@ class ReplayedStore final : public tier::KvStore {
   void Begin(engine::StoreAnswers answers);
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override;
+  void Touch(std::span<const Digest>) override {}
   Nanos DeadlineOf(const Digest& key) const override;
   Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
                                 tier::TransferPriority priority) override;

@@ -163,6 +163,10 @@ Result<std::vector<ReadOutcome>> SimDisk::Read(const tier::KvRun& run, std::span
   return outcomes;
 }
 
+void SimDisk::Touch(std::span<const Digest> keys) {
+  for (const Digest& key : keys) index_.Touch(key, appended_bytes_);
+}
+
 Status SimDisk::Erase(std::span<const Digest> keys) {
   for (const Digest& key : keys) index_.Drop(key);
   std::vector<uint64_t> empty;

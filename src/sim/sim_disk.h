@@ -30,6 +30,7 @@ class SimDisk final : public tier::RunStore {
 
   Status Put(const tier::KvRun& run, std::span<const std::byte> bytes) override;
   std::optional<tier::DiskBlock> Find(const Digest& identity, const Digest& key) const override;
+  void Touch(std::span<const Digest> keys) override;
   // Leaves `into` as it is.
   Result<std::vector<ReadOutcome>> Read(const tier::KvRun& run, std::span<std::byte> into) override;
   Status Erase(std::span<const Digest> keys) override;

@@ -47,6 +47,7 @@ class DiskStore final : public KvStore {
   ~DiskStore() override;
 
   uint32_t GroupsOf(const Digest& identity, const Digest& key) const override;
+  void Touch(std::span<const Digest> keys) override { disk_->Touch(keys); }
   Nanos DeadlineOf(const Digest& key) const override;
   Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) override;
   void Cancel(TransferId id) override;

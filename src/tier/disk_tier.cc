@@ -179,6 +179,10 @@ void DiskTier::ReadParts(std::span<PartRead> parts) {
   }
 }
 
+void DiskTier::Touch(std::span<const Digest> keys) {
+  for (const Digest& key : keys) index_.Touch(key, appended_bytes_);
+}
+
 Status DiskTier::Erase(std::span<const Digest> keys) {
   if (keys.empty()) return OkStatus();
   const uint64_t sequence = NextSequence();

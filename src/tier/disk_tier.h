@@ -1,6 +1,6 @@
 // DiskTier keeps KV blocks in segment files of one folder: found again after a restart, verified on every read.
-// Threads:   writes, stats and health one at a time; Read, reads, Match and Find from any thread at any time. All but
-//            reads, Match and Find may wait for the disk.
+// Threads:   writes, stats and health one at a time; Read, reads, Touch, Match and Find from any thread at any time.
+//            All but reads, Touch, Match and Find may wait for the disk.
 // Ownership: holds the folder against other processes; borrows file system and clock.
 // Invariant: a read gives the bytes that were put or says that it does not. What Erase returned OK for is never found
 //            again, whatever crashes. Files of the folder occupy at most `limit_bytes`, foreign ones included.
@@ -80,7 +80,7 @@ class DiskTier final : public RunStore {
   std::optional<DiskBlock> Find(const Digest& identity, const Digest& key) const override;
   // When it ends, by the clock; Nanos::max(): never, or it is not there.
   Nanos DeadlineOf(const Digest& key) const override;
-  // Leading blocks of a chain that are there, computed with `identity`.
+  void Touch(std::span<const Digest> keys) override;
   // Reads the blocks of `run` into `into`, which has their size, as in kv_run.h; each block's bytes are to be used only
   // if its outcome is kRead. Any other but kMissing drops the block. Faster when `into` begins on a page. kInvalid for
   // a run that is not one; the parent is not looked at.

@@ -430,6 +430,20 @@ TEST(DiskTier, StaysWithinItsLimitAndKeepsWhatIsRead) {
   ExpectThere(rig, kShape, 299, 19);
 }
 
+TEST(DiskTier, KeepsWhatSomebodyWillRead) {
+  DiskRig rig(2 << 20, 128 << 10);
+  ASSERT_TRUE(rig.Open().ok());
+  ASSERT_TRUE(rig.Put(kShape, 0, 0, 4).ok());
+  const std::array<Digest, 2> awaited = {TestKey(kShape, 0, 0), TestKey(kShape, 0, 1)};
+  for (uint64_t chain = 1; chain < 300; ++chain) {
+    rig.tier->Touch(awaited);
+    ASSERT_TRUE(rig.Put(kShape, chain, 0, 20).ok());
+  }
+  EXPECT_EQ(rig.tier->reads().bytes, 0u);
+  ExpectThere(rig, kShape, 0, 1);
+  EXPECT_FALSE(rig.tier->Find(TestKey(kShape, 1, 0)));
+}
+
 TEST(DiskTier, AFlushedBlockOutlivesTheSegmentThatHeldItsOlderCopy) {
   DiskRig rig(2 << 20, 128 << 10);
   ASSERT_TRUE(rig.Open().ok());

@@ -92,11 +92,17 @@ HostTier::~HostTier() {
   CACHALOT_CHECK(std::ranges::all_of(cells_, [](const Cell& cell) { return cell.pins == 0; }));
 }
 
-std::vector<HostVictim> HostTier::MakeRoom(uint32_t wanted) {
+std::vector<HostVictim> HostTier::MakeRoom(uint32_t wanted, FunctionRef<bool(const Digest&)> is_expected) {
   std::vector<HostVictim> victims;
+  uint32_t spares = cells() / 2;
   while (free_cells() + victims.size() < wanted) {
     const auto cell = eviction_->Evict([this](CellId candidate) { return At(candidate).pins == 0; });
     if (!cell) break;
+    if (spares > 0 && is_expected(At(*cell).key.key)) {
+      --spares;
+      eviction_->Insert(*cell, NameOf(At(*cell).key));
+      continue;
+    }
     table_.Erase(HashOf(At(*cell).key), *cell);
     SetState(*cell, State::kLeaving);
     ++totals_.evicted;

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/function_ref.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "tier/cell_eviction.h"
@@ -140,8 +141,12 @@ class HostTier {
   uint32_t free_cells() const { return count(State::kFree); }
 
   // Evicts until `wanted` cells are free or will be once the victims are dropped, which is up to the caller; fewer
-  // where others are pinned or being written.
-  std::vector<HostVictim> MakeRoom(uint32_t wanted);
+  // where others are pinned or being written. Blocks that `is_expected` names go last: cells of theirs that are met
+  // count as new again, at most half of all in a call.
+  std::vector<HostVictim> MakeRoom(uint32_t wanted, FunctionRef<bool(const Digest&)> is_expected);
+  std::vector<HostVictim> MakeRoom(uint32_t wanted) {
+    return MakeRoom(wanted, [](const Digest&) { return false; });
+  }
   // One cell per key, all or none: kOverloaded, with needed and free, while too few are free. What is written there
   // stays until the deadline at most, to the second before.
   Result<HostReservation> Reserve(std::span<const HostKey> keys, Nanos deadline = Nanos::max());

@@ -131,6 +131,32 @@ TEST(HostTier, CopyingDownDoesNotCountAsUse) {
   EXPECT_EQ(rig.tier->MakeRoom(1).at(0).key, KeyOf(0));
 }
 
+TEST(HostTier, WhatSomebodyWaitsForGoesLast) {
+  for (const std::string_view eviction : CellEvictionNames()) {
+    Rig rig(1 << 14, eviction);
+    const uint32_t cells = rig.tier->cells();
+    for (uint32_t i = 0; i < cells; ++i) rig.Put(KeyOf(i), 1);
+    const std::set<Digest> expected = {DigestOf(0), DigestOf(1), DigestOf(cells / 2)};
+    const auto is_expected = [&](const Digest& key) { return expected.contains(key); };
+    for (uint32_t i = 3; i < cells; ++i) {
+      const std::vector<HostVictim> victims = rig.tier->MakeRoom(i - 2, is_expected);
+      ASSERT_EQ(victims.size(), 1u);
+      EXPECT_FALSE(is_expected(victims.front().key.key)) << eviction << ' ' << i;
+    }
+    EXPECT_EQ(rig.tier->MakeRoom(cells, is_expected).size(), 3u);
+  }
+}
+
+TEST(HostTier, WhereSomebodyWaitsForAllThereIsRoomAllTheSame) {
+  for (const std::string_view eviction : CellEvictionNames()) {
+    Rig rig(1 << 14, eviction);
+    const uint32_t cells = rig.tier->cells();
+    for (uint32_t i = 0; i < cells; ++i) rig.Put(KeyOf(i), 1);
+    EXPECT_EQ(rig.tier->MakeRoom(1, [](const Digest&) { return true; }).size(), 1u);
+    EXPECT_EQ(rig.tier->Violations(), std::vector<std::string>());
+  }
+}
+
 TEST(HostTier, EraseTakesAllGroupsAndWhatIsBeingWritten) {
   Rig rig(1 << 14);
   for (uint32_t group = 0; group < kGroups; ++group) rig.Put(KeyOf(1, group), 5);
@@ -310,7 +336,8 @@ class Model {
   void MakeRoom() {
     const auto wanted = static_cast<uint32_t>(random_.Below(5));
     const uint32_t free = rig_.tier->free_cells();
-    for (HostVictim& victim : rig_.tier->MakeRoom(wanted)) {
+    const Digest expected = RandomKey().key;
+    for (HostVictim& victim : rig_.tier->MakeRoom(wanted, [&](const Digest& key) { return key == expected; })) {
       ASSERT_LT(free, wanted);
       ++evicted_;
       const auto cached = cached_.find(victim.key);

@@ -58,6 +58,8 @@ class KvStore {
     }
     return groups;
   }
+  // Somebody who waits will read them: those that are there count as read.
+  virtual void Touch(std::span<const Digest> keys) = 0;
   // When it ends, by the store's clock; Nanos::max(): never, or it is not there.
   virtual Nanos DeadlineOf(const Digest& key) const = 0;
 

@@ -1,9 +1,9 @@
 // RunStore keeps runs of KV blocks below host memory: what KvStore asks of the disk tier, so that a simulation can
 // stand in for the disk.
-// Threads:   writes, stats and health one at a time; Read, reads, Match and Find from any thread at any time.
+// Threads:   writes, stats and health one at a time; Read, reads, Touch, Match and Find from any thread at any time.
 // Ownership: that of the implementation.
 // Invariant: a read gives the bytes that were put or says that it does not; any block may be gone at any time.
-// Cost:      that of the implementation; all but reads, Match and Find may wait for the disk.
+// Cost:      that of the implementation; all but reads, Touch, Match and Find may wait for the disk.
 #pragma once
 
 #include <array>
@@ -72,6 +72,8 @@ class RunStore {
     }
     return leading;
   }
+  // Somebody will read them soon: those that are there count as read.
+  virtual void Touch(std::span<const Digest> keys) = 0;
   // Into `into`, which has their size; a block's bytes are to be used only if its outcome is kRead.
   virtual Result<std::vector<ReadOutcome>> Read(const KvRun& run, std::span<std::byte> into) = 0;
 
