@@ -16,6 +16,7 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,12 +43,24 @@ def stored(server):
     return server.get("/v1/kv")["disk"]["stored_bytes"]
 
 
-def ask_both(options, prompt, server):
+@contextlib.contextmanager
+def dd(folder, mib):
+    """Writes so much past the page cache meanwhile, and nothing of nothing."""
+    if not mib:
+        yield
+        return
+    command = ["dd", "if=/dev/zero", f"of={folder}/dd", "bs=1M", f"count={mib}", "oflag=direct", "status=none"]
+    with subprocess.Popen(command):
+        yield
+
+
+def ask_both(options, prompt, server, folder, mib):
     """(tokens a second of the answer, seconds of prompt and answer); whatever is written then has been"""
     begin = time.perf_counter()
     ask(server, prompt)
-    rate = decode_rate(server, options.decode)
-    seconds = time.perf_counter() - begin
+    with dd(folder, mib):
+        rate = decode_rate(server, options.decode)
+        seconds = time.perf_counter() - begin
     before = None
     while before != (before := stored(server)):
         time.sleep(0.2)
@@ -63,7 +76,8 @@ def some_rounds(options, model, tokens, rng):
         for _ in range(options.rounds):
             prompt = " ".join(rng.choice(WORDS) for _ in range(tokens))
             before = stored(servers[True])
-            took = {disk: ask_both(options, prompt, servers[disk]) for disk in rng.sample([True, False], 2)}
+            took = {disk: ask_both(options, prompt, servers[disk], folder, 0 if disk else options.beside_dd)
+                    for disk in rng.sample([True, False], 2)}
             rounds.append((took[True], took[False], (stored(servers[True]) - before) / 2**20))
     return rounds
 
@@ -90,6 +104,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="between two restarts")
     parser.add_argument("--decode", type=int, default=160, help="tokens that are counted")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--beside-dd", type=int, default=0, metavar="MIB",
+                        help="the server without a disk tier answers while dd writes so much: what the disk itself costs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", help="on the disk that is written to; default: the usual for temporary files")
     parser.add_argument("--flags", default="", help="further flags of cachalot serve, separated by spaces")
