@@ -33,7 +33,7 @@ KvShape SmallestKv() {
   return shape;
 }
 
-Sampler SimSampler() { return Sampler(*kernels::RunnableTables().back()); }
+Sampler SimSampler() { return Sampler(*kernels::RunnableTables().front()); }
 
 KvLayout SimExecutor::LayoutFor(const SimOptions& options) {
   Result<KvLayout> layout = PlanKvLayout(options.kv, options.context_tokens);

@@ -21,7 +21,7 @@ uint64_t Mix(uint64_t a, uint64_t b) { return SplitMix64(a * 0x9E3779B97F4A7C15 
 
 }  // namespace
 
-Sampler FakeSampler() { return Sampler(*kernels::RunnableTables().back()); }
+Sampler FakeSampler() { return Sampler(*kernels::RunnableTables().front()); }
 
 KvLayout FakeExecutor::LayoutFor(const FakeOptions& options) {
   KvShape shape;

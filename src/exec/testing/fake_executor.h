@@ -34,7 +34,7 @@ struct FakeOptions {
   Nanos layer_time{0};  // that a Run takes per layer
 };
 
-// A sampler with the scalar kernels, for engines over the fake model.
+// A sampler for engines over the fake model.
 Sampler FakeSampler();
 
 class FakeExecutor final : public Executor {
