@@ -190,7 +190,6 @@ void Engine::State::Start(Request& request, const SharedSlots& shared, std::uniq
   request.awaits = request.capped = false;
   request.place.started = now;
   Choice& choice = request.first_open();
-  request.loaded_tokens = 0;
   if (taken_over != nullptr) GoOnWith(*taken_over, request, choice);
   std::unique_ptr<Loading> loading = taken_over != nullptr ? std::move(taken_over) : PlanLoad(request, choice);
   Attach(request, choice, loading.get());
@@ -199,7 +198,6 @@ void Engine::State::Start(Request& request, const SharedSlots& shared, std::uniq
   if (loading != nullptr) StartLoad(request, choice, std::move(loading));  // takes its slots out of the promise itself
   std::exchange(request.history, {});
   const uint64_t cached = kv.Length(choice.sequence);
-  request.resident_tokens = cached;
   if (options.decision_log != nullptr) {
     options.decision_log->Admitted(request.asked.id, cached, request.promise.slots());
   }

@@ -1,4 +1,7 @@
 // What is told of decisions between loading and computing: inputs, estimates, and what came of them.
+#include <map>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "engine/testing/tiered_rig.h"
@@ -144,6 +147,84 @@ TEST(Decisions, WhatCouldNotBeLoadedWasComputed) {
     }
   }
   EXPECT_GT(failed, 0u);
+}
+
+// It loads its first 64 tokens, computes on, and gives way to an older one before it has its first token; what it had
+// is there when it comes back.
+TEST(Decisions, WhoGivesWayBeforeItsFirstTokenComputedWhatItComputedBeforeAndAfter) {
+  TieredRig::Options options = With(kSlow);
+  options.engine = {.max_sequences = 8, .step_rows = 17, .prefill_chunk = 16, .admission = "optimistic"};
+  options.engine.admission_reserve = 0;
+  options.slots = 21;
+  TieredRig tiered(options);
+  std::vector<TokenId> prompt = Tokens(65, 1);
+  Ask(tiered, Request(1, prompt, 1));
+  tiered.Restart();
+  tiered.rig().Arrive(Request(2, Tokens(16, 2), 100));
+  while (tiered.rig().outputs[{RequestId(2), 0u}].size() < 88) tiered.rig().Step();
+  prompt.resize(64);
+  for (const TokenId token : Tokens(160, 3)) prompt.push_back(token);
+  tiered.rig().Arrive(Request(3, prompt, 4));
+  tiered.rig().Advance(std::chrono::milliseconds(1));  // it comes up
+  tiered.rig().RunToEnd();
+  ASSERT_EQ(tiered.rig().Step().stats.preemptions, 1u);
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(Text(all[0], {"outcome", "end"}), "first token");
+  EXPECT_EQ(Int(all[0], {"outcome", "loaded_tokens"}), 64);
+  EXPECT_EQ(Int(all[0], {"outcome", "computed_tokens"}), 160);
+}
+
+TEST(Decisions, OfARequestThatEndsBeforeItsFirstTokenTheOutcomeSaysSo) {
+  TieredRig tiered(With(kSlow));
+  Ask(tiered, Request(1, Tokens(200, 1), 1));
+  tiered.Restart();
+  tiered.rig().Arrive(Request(2, Tokens(200, 1), 4));
+  tiered.rig().Cancel(RequestId(2));
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(Text(all[0], {"outcome", "end"}), "request ended");
+  EXPECT_TRUE(In(all[0], {"outcome", "ttft_seconds"}).is_null());
+  EXPECT_EQ(Int(all[0], {"outcome", "loaded_tokens"}), 0);
+}
+
+// Requests that give way, are cancelled, and load in two parts, over a disk of which reads fail.
+TEST(Decisions, EachHasOneOutcomeAndOnlyTheLastOfARequestIsNotFollowedByAnother) {
+  std::map<std::string, uint64_t> ends;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    TieredRig::Options options = With({1e-4, 1e-4});
+    options.engine = {.max_sequences = 8, .step_rows = 16, .prefill_chunk = 8, .admission = "optimistic"};
+    options.engine.admission_reserve = 0;
+    options.slots = 40;
+    options.host_bytes = 1 << 17;
+    options.faults = {.seed = seed, .bytes_per_second = 1e8, .fail_share = 0.05, .hold_share = 0.2};
+    TieredRig tiered(options);
+    SplitMix64 random(seed);
+    for (uint64_t id = 1; id <= 80; ++id) {
+      const auto tokens = static_cast<uint32_t>(60 + random.Below(300));
+      tiered.rig().Arrive(Request(id, Tokens(tokens, random.Below(8)), static_cast<uint32_t>(1 + random.Below(150))));
+      for (uint64_t steps = random.Below(4); steps > 0; --steps) tiered.rig().Step();
+      if (random.Below(4) == 0) tiered.rig().Cancel(RequestId(id));
+      for (uint64_t steps = random.Below(60); steps > 0; --steps) tiered.rig().Step();
+    }
+    tiered.rig().RunToEnd();
+    std::map<int64_t, std::string> last;  // by request
+    for (const Json& one : DecisionsOf(tiered)) {
+      ASSERT_FALSE(In(one, {"outcome"}).is_null()) << "seed " << seed;
+      const std::string end = Text(one, {"outcome", "end"});
+      std::string& before = last[Int(one, {"request"})];
+      EXPECT_TRUE(before.empty() || before == "decided again" || before == "first token") << before;
+      before = end;
+      ++ends[end];
+      EXPECT_EQ(In(one, {"outcome", "ttft_seconds"}).is_null(), end != "first token");
+      if (end != "first token") continue;
+      EXPECT_GE(Int(one, {"inputs", "hot_tokens"}) + Int(one, {"outcome", "loaded_tokens"}) + 15 +
+                    Int(one, {"outcome", "computed_tokens"}),
+                Int(one, {"inputs", "prompt_tokens"}));
+    }
+    for (const auto& [request, end] : last) EXPECT_NE(end, "decided again") << request;
+  }
+  for (const char* end : {"first token", "decided again", "request ended"}) EXPECT_GT(ends[end], 5u) << end;
 }
 
 TEST(Decisions, TheLastOnesAreTold) {

@@ -297,6 +297,7 @@ void Engine::State::Finish(Request& request, uint32_t choice, FinishReason reaso
     Choice& ended = request.choices[choice];
     if (ended.finished) return;
     ended.finished = true;
+    if (request.open_choices() == 0) EndDecision(request, sched::ResumeEnd::kRequestEnded);
     admission_due = true;
     output_tokens = static_cast<uint32_t>(ended.output.size());
     if (request.is_check) kv.Free(std::exchange(request.checked, SequenceId(0)));

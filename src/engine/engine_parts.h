@@ -19,7 +19,6 @@
 #include "kv/prefix_watch.h"
 #include "kv/slot_budget.h"
 #include "sched/future_peak.h"
-#include "sched/load_or_recompute.h"
 #include "sched/places.h"
 
 namespace cachalot::engine {
@@ -76,22 +75,6 @@ struct Place {
   Nanos started{0};  // when the request began to run
 };
 
-// A decision about how a request gets its KV, and what came of it.
-struct ResumeRecord {
-  uint64_t number = 0;  // ascends by one
-  RequestId request;
-  std::optional<SessionName> session;
-  Nanos at{0};
-  sched::Decision decision;
-};
-
-// A request whose first token came in the step before.
-struct Decided {
-  uint64_t number = 0;
-  uint64_t resident_tokens = 0;
-  sched::ResumeOutcome outcome;
-};
-
 // A request that waits or runs. Until its prompt was computed to the end it has one choice, whose output is empty; then
 // n, forked from the first.
 struct Request {
@@ -120,8 +103,8 @@ struct Request {
   bool load_failed = false;          // once: it computes what it lacks
   Nanos arrived{0};
   uint64_t decision = 0;         // number of the last one of which no outcome is known; 0: none
-  uint64_t resident_tokens = 0;  // then
   uint64_t loaded_tokens = 0;    // since then
+  uint64_t computed_tokens = 0;  // rows that ran, whatever has become of them
   uint64_t failed_blocks = 0;
 
   // While it waits.

@@ -247,9 +247,8 @@ struct Engine::State {
 
   // decisions.cc
   void NoteDecision(Request& request, const sched::Decision& decision);
-  void NoteFirstToken(Request& request);
+  void EndDecision(Request& request, sched::ResumeEnd end);
   void TellOutcomes(Nanos begun, Nanos duration);
-  Json DecisionsAsJson() const;
 
   // prefetches.cc
   PrefetchId BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due, PrefetchFor whom);

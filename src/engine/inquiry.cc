@@ -68,7 +68,7 @@ Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
       answer.cleared = ClearStore();
       admission_due = true;
       break;
-    case InquiryKind::kDecisions: answer.decisions = DecisionsAsJson(); break;
+    case InquiryKind::kDecisions: answer.decisions = DecisionsAsJson(up.decisions, now); break;
   }
   return answer;
 }

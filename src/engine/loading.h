@@ -24,6 +24,7 @@
 #include "kv/geometry.h"
 #include "kv/kv_manager.h"
 #include "kv/slot_budget.h"
+#include "sched/load_or_recompute.h"
 #include "sched/meeting.h"
 #include "sched/promotion.h"
 #include "tier/host_tier.h"
@@ -113,7 +114,8 @@ struct Loading {
   uint64_t part_bytes = 0;                                               // most of a part of several blocks
   Nanos front_at{0};                                                     // from then on what is not there is computed
   Nanos deadline = Nanos::max();                                         // then what is under way is late
-  bool then_more = false;  // once it has ended, what lies beyond is decided upon
+  bool then_more = false;                   // once it has ended, what lies beyond is decided upon
+  std::optional<sched::Decision> decision;  // of the request that takes it over, until that begins
   uint64_t failed_blocks = 0;
 };
 

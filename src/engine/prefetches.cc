@@ -162,9 +162,10 @@ std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& re
                       kv.FindWhole(prefetch.scope, tokens, limit) == loading.stored.first * block_tokens;
   std::unique_ptr<Loading> taken;
   if (serves) {
-    const sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
+    sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
     if (decision.way != sched::ResumeWay::kRecompute && decision.chosen().end_token == end) {
       taken = std::move(prefetch.loading);
+      taken->decision = std::move(decision);
       taken->priority = tier::TransferPriority::kPromotion;
       prefetch.sequence = SequenceId(0);
       if (prefetch.whom == PrefetchFor::kQueue) prefetch.give_up = now;
@@ -174,11 +175,10 @@ std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& re
   return taken;
 }
 
-// A request that begins decides about the load that it took over as about one of its own.
+// A request that begins goes on with the load that it took over, as was decided then: about it as about one of its own.
 void Engine::State::GoOnWith(Loading& loading, Request& request, const Choice& choice) {
-  const std::span<const TokenId> tokens = HistoryOf(request, choice);
-  const sched::Decision decision = Decide(&request, tokens.size(), loading.stored, &loading.meeting);
-  const std::span<const TokenId> skippable = tokens.first(SkippableOf(request, choice));
+  const sched::Decision decision = *std::exchange(loading.decision, std::nullopt);
+  const std::span<const TokenId> skippable = HistoryOf(request, choice).first(SkippableOf(request, choice));
   down.returns.Seen(kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, skippable));
   NoteDecision(request, decision);
   Schedule(loading, decision, decision.way == sched::ResumeWay::kBoth);

@@ -146,8 +146,10 @@ void Engine::State::ApplyLogits(const exec::Logits& logits, StepOutput* out) {
   for (const sched::PlannedRows& p : plan) {
     const Candidate& c = candidates[p.index];
     Request& request = running[c.request];
-    if (request.choices[c.choice].sequence.value == 0) {
-      // It was lost.
+    const bool lost = request.choices[c.choice].sequence.value == 0;
+    if (!lost) request.computed_tokens += p.rows;
+    if (lost) {
+      // Nothing came of its rows.
     } else if (!request.forked) {
       AdvancePrompt(request, p, logits, row, out);
     } else if (p.logit_rows > 0) {
@@ -176,7 +178,7 @@ void Engine::State::AdvancePrompt(Request& request, const sched::PlannedRows& pl
   for (uint32_t c = 0; c < asked.n; ++c) {
     if (asked.stop) request.choices[c].stop = asked.stop();
     if (asked.max_tokens == 0) {
-      NoteFirstToken(request);
+      EndDecision(request, sched::ResumeEnd::kFirstToken);
       Finish(request, c, FinishReason::kLength, OkStatus(), out);
     } else {
       SampleNext(request, c, last, out);
@@ -209,7 +211,7 @@ void Engine::State::SampleNext(Request& request, uint32_t choice_index, std::spa
   const TokenId token = sampled.token;
   choice.output.push_back(token);
   ++totals.tokens_generated;
-  NoteFirstToken(request);
+  EndDecision(request, sched::ResumeEnd::kFirstToken);
   fair_share.Charge(asked.tenant, 1);
   out->tokens.push_back({asked.id, choice_index, std::move(sampled)});
 

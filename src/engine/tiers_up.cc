@@ -328,7 +328,6 @@ void Engine::State::NoteStoreHealth() {
 
 void Engine::State::AbandonLoad(Request& request) {
   if (request.loading == nullptr) return;
-  request.loaded_tokens = 0;
   if (request.loading->gate) {
     Choice& choice = *std::ranges::find(request.choices, request.loading->sequence, &Choice::sequence);
     kv.Discard(std::exchange(choice.sequence, SequenceId(0)), request.loading->meeting.low_token());

@@ -8,10 +8,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <vector>
 
-#include "engine/engine_parts.h"
+#include "engine/decisions.h"
 #include "engine/expected_blocks.h"
 #include "engine/prefetches.h"
 #include "sched/promotion.h"
@@ -41,9 +40,8 @@ struct WayUp {
   std::vector<Prefetch> prefetches;
   std::vector<PrefetchEnd> ended_prefetches;
   uint64_t last_prefetch = 0;
-  std::deque<ResumeRecord> decisions;  // the last ones
-  uint64_t last_decision = 0;
-  std::vector<Decided> decided;  // in the step before
+  Latest<ResumeRecord> decisions;
+  std::vector<Decided> decided;
 };
 
 }  // namespace cachalot::engine

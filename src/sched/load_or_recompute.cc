@@ -238,7 +238,9 @@ std::string DecisionLine(const Decision& decision) {
   line += fmt::format("; {} running, delayed by {:.4g} s each; a step takes {:.4g} s", view.running,
                       chosen.delay_seconds, decision.step_seconds);
   if (view.ttft_target_seconds) line += fmt::format("; target {:.4g} s", *view.ttft_target_seconds);
-  if (decision.outcome) line += fmt::format("; it took {:.4g} s", decision.outcome->ttft_seconds);
+  if (decision.outcome && decision.outcome->ttft_seconds) {
+    line += fmt::format("; it took {:.4g} s", *decision.outcome->ttft_seconds);
+  }
   return line;
 }
 
@@ -290,7 +292,8 @@ Json EstimateAsJson(const ResumeEstimate& e) {
 }
 
 Json OutcomeAsJson(const ResumeOutcome& outcome) {
-  return Json::Object{{"ttft_seconds", outcome.ttft_seconds},
+  return Json::Object{{"end", std::string(kResumeEndNames[static_cast<size_t>(outcome.end)])},
+                      {"ttft_seconds", outcome.ttft_seconds ? Json(*outcome.ttft_seconds) : Json()},
                       {"loaded_tokens", Count(outcome.loaded_tokens)},
                       {"computed_tokens", Count(outcome.computed_tokens)},
                       {"failed_blocks", Count(outcome.failed_blocks)}};

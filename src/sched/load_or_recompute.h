@@ -84,8 +84,18 @@ struct ResumeEstimate {
   bool operator==(const ResumeEstimate&) const = default;
 };
 
+// What ended it.
+enum class ResumeEnd : uint8_t {
+  kFirstToken = 0,
+  kDecidedAgain = 1,  // a part was there, the load was given up, or the request was preempted
+  kRequestEnded = 2,  // before its first token
+};
+inline constexpr std::array<std::string_view, 3> kResumeEndNames = {"first token", "decided again", "request ended"};
+
+// Until then.
 struct ResumeOutcome {
-  double ttft_seconds = 0;
+  ResumeEnd end = ResumeEnd::kFirstToken;
+  std::optional<double> ttft_seconds;  // of kFirstToken
   uint64_t loaded_tokens = 0;
   uint64_t computed_tokens = 0;
   uint64_t failed_blocks = 0;
