@@ -9,6 +9,7 @@
 #include "engine/request_record.h"
 #include "exec/executor.h"
 #include "kv/kv_manager.h"
+#include "sched/down_decision.h"
 #include "sched/load_or_recompute.h"
 
 namespace cachalot::engine {
@@ -37,6 +38,10 @@ void DecisionLog::Admitted(RequestId request, uint64_t cached_tokens, uint64_t p
 
 void DecisionLog::Decided(RequestId request, const sched::Decision& decision) {
   lines_ += fmt::format("resume {} {}\n", request.value, sched::DecisionLine(decision));
+}
+
+void DecisionLog::Decided(const sched::DownDecision& decision) {
+  lines_ += fmt::format("down {}\n", sched::DecisionLine(decision));
 }
 
 void DecisionLog::Evicted(const kv::LeavingBlock& block) {

@@ -1,5 +1,5 @@
 // DecisionLog tells what the engine decides, in lines of text: what was refused and admitted, which rows ran and where
-// their KV went, what was evicted, preempted, loaded and ended.
+// their KV went, what was evicted, preempted, loaded, handed down and ended.
 // Threads:   engine thread; so is the sink, which must not block for long.
 // Ownership: owns the sink; keeps nothing of what it is told.
 // Invariant: equal inputs give equal text, to the byte. A step in which nothing was decided leaves nothing.
@@ -22,7 +22,8 @@ struct LeavingBlock;
 }
 namespace cachalot::sched {
 struct Decision;
-}
+struct DownDecision;
+}  // namespace cachalot::sched
 
 namespace cachalot::engine {
 
@@ -38,6 +39,7 @@ class DecisionLog {
   void BeginStep(Nanos now);
   void Admitted(RequestId request, uint64_t cached_tokens, uint64_t promised_slots);
   void Decided(RequestId request, const sched::Decision& decision);
+  void Decided(const sched::DownDecision& decision);
   void Evicted(const kv::LeavingBlock& block);
   void Preempted(RequestId request);
   // Rows that are about to run.

@@ -1,4 +1,4 @@
-// What was decided on the way up, from what, and what came of it.
+// What was decided on the way up and on the way down, from what, and what came of it.
 #include "engine/decisions.h"
 
 #include <utility>
@@ -41,10 +41,20 @@ void Engine::State::TellOutcomes(Nanos begun, Nanos duration) {
   }
 }
 
-Json DecisionsAsJson(const Latest<ResumeRecord>& records, Nanos now) {
+// Returns its number.
+uint64_t Engine::State::NoteDown(DownRecord record) {
+  if (options.decision_log != nullptr) options.decision_log->Decided(record.decision);
+  record.at = now;
+  return down.decisions.Add(std::move(record));
+}
+
+namespace {
+
+Json AsJson(const auto& records, Nanos now) {
   Json::Array all;
-  for (const ResumeRecord& record : records) {
-    Json::Object one{{"request", static_cast<int64_t>(record.request.value)},
+  for (const auto& record : records) {
+    const std::optional<RequestId> request = record.request;
+    Json::Object one{{"request", request ? Json(static_cast<int64_t>(request->value)) : Json()},
                      {"seconds_ago", ToSeconds(now - record.at)},
                      {"session", record.session ? Json(record.session->id) : Json()},
                      {"owner", record.session ? Json(record.session->owner) : Json()}};
@@ -54,5 +64,10 @@ Json DecisionsAsJson(const Latest<ResumeRecord>& records, Nanos now) {
   }
   return all;
 }
+
+}  // namespace
+
+Json DecisionsAsJson(const Latest<ResumeRecord>& records, Nanos now) { return AsJson(records, now); }
+Json DecisionsAsJson(const Latest<DownRecord>& records, Nanos now) { return AsJson(records, now); }
 
 }  // namespace cachalot::engine

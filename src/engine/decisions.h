@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "engine/session.h"
+#include "sched/down_decision.h"
 #include "sched/load_or_recompute.h"
 
 namespace cachalot::engine {
@@ -58,7 +59,16 @@ struct Decided {
   sched::ResumeOutcome outcome;
 };
 
-// An array, the newest last.
+// Whether KV goes down.
+struct DownRecord {
+  std::optional<RequestId> request;  // that left a history
+  std::optional<SessionName> session;
+  Nanos at{0};
+  sched::DownDecision decision;
+};
+
+// Arrays, the newest last.
 Json DecisionsAsJson(const Latest<ResumeRecord>& records, Nanos now);
+Json DecisionsAsJson(const Latest<DownRecord>& records, Nanos now);
 
 }  // namespace cachalot::engine

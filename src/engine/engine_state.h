@@ -249,6 +249,7 @@ struct Engine::State {
   void NoteDecision(Request& request, const sched::Decision& decision);
   void EndDecision(Request& request, sched::ResumeEnd end);
   void TellOutcomes(Nanos begun, Nanos duration);
+  uint64_t NoteDown(DownRecord record);
 
   // prefetches.cc
   PrefetchId BeginPrefetch(const PrefixScope& scope, std::span<const TokenId> tokens, Nanos due, PrefetchFor whom);
@@ -269,20 +270,19 @@ struct Engine::State {
 
   // tiers_down.cc
   void NoteUnwritten(const Request& request, const Choice& choice, uint64_t computed);
-  bool WorthWriting(const Unwritten& item, double returns) const;
+  sched::ReuseView ReuseOf(const sched::DownKv& what, double returns) const;
+  sched::DownDecision DecideToWrite(const Unwritten& item, double returns) const;
   // Begins to write what is hot or in host memory of the history, its unfilled block too, before what nobody awaits.
-  WriteTicket WriteFirst(const PrefixScope& scope, std::span<const TokenId> tokens);
+  WriteTicket WriteFirst(const SessionName& name, const PrefixScope& scope, std::span<const TokenId> tokens);
   // Once it has ended; OK: all of it is on disk and survives a crash. Then nobody may ask again.
   std::optional<Status> WriteFirstEnded(WriteTicket ticket);
   void WriteBehind();
-  AwaitedWrite* AwaitedOf(WriteTicket ticket);
   void AbandonUnwritten(const Status& why);
   void SyncAwaited();
   bool WriteSome(Unwritten& item, uint32_t* runs);
   uint32_t GroupsToWrite(const Unwritten& item, uint64_t block, std::span<const uint32_t> slots) const;
-  bool CopyRun(tier::KvRun run, std::span<const uint32_t> slots, WriteTicket ticket);
+  bool CopyRun(tier::KvRun run, std::span<const uint32_t> slots, const DownOwner& owner);
   void StoreRun(SlotCopies& copies);
-  void EndAwaited(WriteTicket ticket, const Status& status);
   void NoteStored(const tier::KvStore::Ended& ended);
   // Returns what is under way on disk; before that has ended, a crash may bring it back.
   Result<std::optional<tier::TransferId>> ForgetKv(const PrefixScope& scope, std::span<const TokenId> tokens,
@@ -291,7 +291,7 @@ struct Engine::State {
   // tiers_host.cc
   void TakeLeaving(const kv::LeavingBlock& block);
   void TakeBack(const PrefixScope& scope, std::span<const TokenId> tokens);
-  bool WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const;
+  sched::DownDecision DecideLeaving(const kv::LeavingBlock& block, uint64_t cells, sched::DownReason reason) const;
   void CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies);
   void EndCopies();
   Status StatusOf(std::span<const exec::CopyTicket> tickets);

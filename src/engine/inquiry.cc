@@ -68,7 +68,10 @@ Answer Engine::State::AnswerTo(const Inquiry& inquiry) {
       answer.cleared = ClearStore();
       admission_due = true;
       break;
-    case InquiryKind::kDecisions: answer.decisions = DecisionsAsJson(up.decisions, now); break;
+    case InquiryKind::kDecisions:
+      answer.decisions = DecisionsAsJson(up.decisions, now);
+      answer.decisions_down = DecisionsAsJson(down.decisions, now);
+      break;
   }
   return answer;
 }

@@ -68,7 +68,7 @@ struct Answer {
   std::vector<PrefixProbe> probes;  // of kProbe, one per request
   uint32_t evicted_slots = 0;       // of kClear
   Status cleared;                   // of kClear: whether lower tiers are
-  Json decisions;                   // of kDecisions: an array, the newest last
+  Json decisions, decisions_down;   // of kDecisions: arrays, the newest last
 };
 
 }  // namespace cachalot::engine

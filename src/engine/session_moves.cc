@@ -102,7 +102,7 @@ void Engine::State::BeginSuspend(SessionMove* move) {
   if (move->commanded && !sessions.MayHold(move->name)) return move->Fail(NoRoomToHold());
   move->use = session.use;
   if (store != nullptr && session.written_down && session.record.identity == identity) {
-    move->write = WriteFirst(session.record.scope, KvTokensOf(session));
+    move->write = WriteFirst(move->name, session.record.scope, KvTokensOf(session));
   }
   if (move->commanded) SetSuspended(move->name, true);
   AwaitSync(move);

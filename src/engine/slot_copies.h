@@ -21,6 +21,13 @@ namespace cachalot::engine {
 
 using WriteTicket = uint64_t;  // of a history whose writing somebody awaits; 0: nobody does
 
+// Whose blocks are on their way down.
+struct DownOwner {
+  WriteTicket ticket = 0;
+  uint64_t decision = 0;  // its number; 0: they are not
+  uint64_t blocks = 0;
+};
+
 struct SlotCopies {
   std::vector<exec::CopyTicket> tickets;  // ascending; none: all of the run lay in host memory
   std::vector<SlotId> out, in;
@@ -28,7 +35,7 @@ struct SlotCopies {
   tier::HostReservation cells;      // where they are copied to: then they are listed;
   tier::Staging staging;            // or where they are copied to: then the run is stored; or filled from
   tier::KvRun run;
-  WriteTicket ticket = 0;
+  DownOwner owner;
   std::optional<kv::GivenUpBlock> given_up;  // whose cells they are; nothing: it was taken back, or deleted meanwhile
 };
 

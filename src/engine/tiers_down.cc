@@ -33,38 +33,59 @@ void Engine::State::NoteUnwritten(const Request& request, const Choice& choice, 
                  {tokens.begin(), tokens.end()},
                  kv::BlockKeys(identity, request.asked.scope, kv.geometry().block_tokens, tokens, tail),
                  std::min<uint64_t>(request.asked.prompt.size(), computed)};
+  if (item.keys.empty()) return;
   const uint64_t whole = tokens.size() / kv.geometry().block_tokens, of_all = item.keys.size();
   const uint64_t of_prompt = item.prompt_tokens / kv.geometry().block_tokens;
   const sched::Leaver leaver = session ? sched::Leaver::kSession : sched::Leaver::kHistory;
   if (whole > 0) down.returns.Left(leaver, item.keys[whole - 1]);
   if (!session && of_prompt > 0) down.returns.Left(sched::Leaver::kPrompt, item.keys[of_prompt - 1]);
-  if (!WorthWriting(item, down.returns.Of(leaver))) {
+  const auto is_written = [&](sched::Leaver of) {
+    const sched::DownDecision decision = DecideToWrite(item, down.returns.Of(of));
+    item.decision = NoteDown({.request = request.asked.id, .session = request.asked.session, .decision = decision});
+    return decision.way == sched::WayDown::kHandDown;
+  };
+  if (!is_written(leaver)) {
     // Others may still begin with its prompt.
     item.tokens.resize(session ? 0 : item.prompt_tokens);
     item.keys.resize(session ? 0 : of_prompt);
-    if (!WorthWriting(item, down.returns.Of(sched::Leaver::kPrompt))) item.keys.clear();
+    if (item.keys.empty() || !is_written(sched::Leaver::kPrompt)) item.keys.clear();
     totals.tiers.refused_blocks += of_all - item.keys.size();
   }
   if (item.keys.empty()) return;
   if (down.unwritten.size() >= kMostUnwritten) {
     const auto oldest = std::ranges::find(down.unwritten, WriteTicket{0}, &Unwritten::ticket);
-    if (oldest != down.unwritten.end()) down.unwritten.erase(oldest);
+    if (oldest != down.unwritten.end()) {
+      down.Cut(*oldest, 0);
+      down.unwritten.erase(oldest);
+    }
   }
   down.unwritten.push_back(std::move(item));
 }
 
-bool Engine::State::WorthWriting(const Unwritten& item, double returns) const {
-  const uint64_t bytes = kv::SlotsHeld(kv.geometry(), item.tokens.size()) * memory.slot_bytes();
-  const double link_seconds = TransferSeconds(store->load_rate(now), bytes, 0);
-  return sched::WorthWriting({.probability = returns,
-                              .recompute_seconds = step_cost.Added(work_shape.Rows(0, item.tokens.size())),
-                              .load_seconds = link_seconds,
-                              .write_seconds = link_seconds},
-                             kWritePrice);
+// `returns`: how likely it is used again.
+sched::ReuseView Engine::State::ReuseOf(const sched::DownKv& what, double returns) const {
+  const double link_seconds = TransferSeconds(RateOf(what.tier), what.bytes, 0);
+  return {.probability = returns,
+          .recompute_seconds = step_cost.Added(work_shape.Rows(what.first_token, what.tokens)),
+          .load_seconds = link_seconds,
+          .write_seconds = link_seconds};
+}
+
+// What is not written stays until others need its room, and is then computed again; unless it is to be written.
+sched::DownDecision Engine::State::DecideToWrite(const Unwritten& item, double returns) const {
+  const sched::DownKv what{.tier = TierId::kDisk,
+                           .tokens = item.tokens.size(),
+                           .blocks = item.keys.size(),
+                           .bytes = kv::SlotsHeld(kv.geometry(), item.tokens.size()) * memory.slot_bytes()};
+  const sched::ReuseView reuse = ReuseOf(what, returns);
+  return sched::DecideDown(
+      what, {.reuse = reuse, .hot_room = reuse.probability * reuse.recompute_seconds, .write_price = kWritePrice},
+      item.ticket == 0 ? sched::DownReason::kLeastCost : sched::DownReason::kAskedFor);
 }
 
 // Before all others that nobody awaits, whatever it costs.
-WriteTicket Engine::State::WriteFirst(const PrefixScope& scope, std::span<const TokenId> tokens) {
+WriteTicket Engine::State::WriteFirst(const SessionName& name, const PrefixScope& scope,
+                                      std::span<const TokenId> tokens) {
   const WriteTicket ticket = ++down.last_ticket;
   AwaitedWrite& awaited = down.awaited.emplace_back();
   awaited.ticket = ticket;
@@ -79,6 +100,8 @@ WriteTicket Engine::State::WriteFirst(const PrefixScope& scope, std::span<const 
                  tokens.size(),
                  0,
                  ticket};
+  const double returns = down.returns.Of(sched::Leaver::kSession);
+  item.decision = NoteDown({.session = name, .decision = DecideToWrite(item, returns)});
   down.unwritten.insert(std::ranges::find(down.unwritten, WriteTicket{0}, &Unwritten::ticket), std::move(item));
   return ticket;
 }
@@ -102,20 +125,17 @@ void Engine::State::WriteBehind() {
     Unwritten& item = down.unwritten.front();
     if (item.ticket == 0 && now < down.budget_due) break;
     if (!WriteSome(item, &runs)) continue;
-    if (AwaitedWrite* awaited = AwaitedOf(item.ticket)) awaited->all_begun = true;
+    if (AwaitedWrite* awaited = down.AwaitedOf(item.ticket)) awaited->all_begun = true;
+    down.Cut(item, item.done);
     down.unwritten.pop_front();
   }
   SyncAwaited();
 }
 
-AwaitedWrite* Engine::State::AwaitedOf(WriteTicket ticket) {
-  const auto found = std::ranges::find(down.awaited, ticket, &AwaitedWrite::ticket);
-  return found == down.awaited.end() ? nullptr : &*found;
-}
-
 void Engine::State::AbandonUnwritten(const Status& why) {
-  for (const Unwritten& item : down.unwritten) {
-    AwaitedWrite* const awaited = AwaitedOf(item.ticket);
+  for (Unwritten& item : down.unwritten) {
+    down.Cut(item, item.done);
+    AwaitedWrite* const awaited = down.AwaitedOf(item.ticket);
     if (awaited == nullptr) continue;
     awaited->Fail(why);
     awaited->all_begun = true;
@@ -162,6 +182,7 @@ bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
       groups.push_back(wanted);
     }
     if (groups.empty()) {
+      down.Count(item.decision, &sched::DownOutcome::skipped_blocks, 1);
       ++item.done;
       continue;
     }
@@ -175,10 +196,10 @@ bool Engine::State::WriteSome(Unwritten& item, uint32_t* runs) {
     const std::span<const uint32_t> from = std::span(slots).subspan(item.done * group_count);
     tier::KvRun run = RunOf(item.tokens, item.keys, item.done, groups);
     run.deadline = deadline;
-    if (!CopyRun(std::move(run), from, item.ticket)) {
+    if (!CopyRun(std::move(run), from, {item.ticket, item.decision, groups.size()})) {
       down.store_is_full = store->stats().transfers > 0 || !slot_copies.empty();
       if (down.store_is_full) return false;
-      if (AwaitedWrite* awaited = AwaitedOf(item.ticket)) {
+      if (AwaitedWrite* awaited = down.AwaitedOf(item.ticket)) {
         awaited->Fail(Overloaded("a block is larger than what may be on its way to disk at a time"));
       }
       return true;  // with nothing under way it will never fit
@@ -210,7 +231,7 @@ uint32_t Engine::State::GroupsToWrite(const Unwritten& item, uint64_t block, std
 
 // `slots`: of the run's blocks, [block][group]; what is not hot comes from host memory. False: there is no room for it
 // now.
-bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, WriteTicket ticket) {
+bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, const DownOwner& owner) {
   const size_t group_count = kv.geometry().windows.size();
   uint64_t bytes = 0;
   for (const tier::KvRunBlock& block : run.blocks) bytes += tier::BytesOf({&block.groups, 1}, memory.slot_bytes());
@@ -233,8 +254,8 @@ bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, Wr
   }
   copies.run = std::move(run);
   copies.staging = std::move(*staging);
-  copies.ticket = ticket;
-  if (AwaitedWrite* awaited = AwaitedOf(ticket)) ++awaited->under_way;
+  copies.owner = owner;
+  if (AwaitedWrite* awaited = down.AwaitedOf(owner.ticket)) ++awaited->under_way;
   slot_copies.push_back(std::move(copies));
   EndCopies();
   return true;
@@ -242,20 +263,16 @@ bool Engine::State::CopyRun(tier::KvRun run, std::span<const uint32_t> slots, Wr
 
 // All of the run lies in staging.
 void Engine::State::StoreRun(SlotCopies& copies) {
-  if (copies.run.blocks.empty()) return EndAwaited(copies.ticket, Unavailable("its blocks were deleted meanwhile"));
+  if (copies.run.blocks.empty()) {
+    down.Count(copies.owner.decision, &sched::DownOutcome::skipped_blocks, copies.owner.blocks);
+    return down.EndAwaited(copies.owner.ticket, Unavailable("its blocks were deleted meanwhile"));
+  }
   const Result<tier::TransferId> id = store->Store(std::move(copies.run), std::move(copies.staging));
   if (id.ok()) {
-    down.storing.push_back({*id, copies.ticket});
+    down.storing.push_back({*id, copies.owner});
   } else {
-    EndAwaited(copies.ticket, id.status());
+    down.EndWrite(copies.owner, id.status());
   }
-}
-
-void Engine::State::EndAwaited(WriteTicket ticket, const Status& status) {
-  AwaitedWrite* const awaited = AwaitedOf(ticket);
-  if (awaited == nullptr) return;
-  --awaited->under_way;
-  awaited->Fail(status);
 }
 
 // Something that was started at the store, and was no load, ended.
@@ -263,7 +280,7 @@ void Engine::State::NoteStored(const tier::KvStore::Ended& ended) {
   NoteErased(ended);
   const auto stored = std::ranges::find(down.storing, ended.id, &StoredRun::id);
   if (stored != down.storing.end()) {
-    EndAwaited(stored->ticket, ended.status);
+    down.EndWrite(stored->owner, ended.status);
     down.storing.erase(stored);
   }
   for (AwaitedWrite& awaited : down.awaited) {
@@ -290,8 +307,7 @@ Result<std::optional<tier::TransferId>> Engine::State::ForgetKv(const PrefixScop
   if (store == nullptr || keys.empty()) return std::optional<tier::TransferId>();
   for (Unwritten& item : down.unwritten) {
     const auto first = std::ranges::find_if(item.keys, among);
-    item.keys.erase(first, item.keys.end());
-    item.done = std::min<uint64_t>(item.done, item.keys.size());
+    down.Cut(item, static_cast<uint64_t>(first - item.keys.begin()));
   }
   for (SlotCopies& copies : slot_copies) {
     if (std::ranges::any_of(copies.run.blocks, among, &tier::KvRunBlock::key)) copies.run.blocks.clear();

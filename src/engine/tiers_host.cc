@@ -27,29 +27,38 @@ void EvictUntil(uint64_t slots, Haste haste, kv::KvManager& kv, WayDown* down) {
 }  // namespace
 
 void Engine::State::TakeLeaving(const kv::LeavingBlock& block) {
-  if (memory.asynchronous() && down.haste == Haste::kNone) {
-    ++totals.tiers.host_dropped_blocks;
-    return;
-  }
+  using enum sched::DownReason;
   std::vector<tier::HostKey> keys;
   const uint32_t there = host->GroupsOf(block.key);
   for (uint32_t group = 0; group < block.slots.size(); ++group) {
     if (block.slots[group] != kv::kNoSlot && (there >> group & 1) == 0) keys.push_back({block.key, group});
   }
   if (keys.empty()) return;
-  down.returns.Left(sched::Leaver::kBlock, block.key);
-  if (down.haste != Haste::kWished && !WorthHandingDown(block, keys.size())) {
-    ++totals.tiers.host_dropped_blocks;
-    return;
+  const bool at_once = memory.asynchronous() && down.haste == Haste::kNone;
+  if (!at_once) down.returns.Left(sched::Leaver::kBlock, block.key);
+  sched::DownDecision decision = DecideLeaving(block, keys.size(),
+                                               at_once                        ? kNeededAtOnce
+                                               : down.haste == Haste::kWished ? kAskedFor
+                                                                              : kLeastCost);
+  std::optional<tier::HostReservation> cells;
+  if (decision.way == sched::WayDown::kHandDown) {
+    const auto is_expected = [this](const Digest& key) { return up.expected.Contains(key); };
+    host->MakeRoom(static_cast<uint32_t>(keys.size()), is_expected);  // what goes is on disk, or was not worth it
+    Result<tier::HostReservation> reserved = host->Reserve(keys, block.wanted_until);
+    if (reserved.ok()) {
+      cells = std::move(reserved).value();
+    } else {
+      decision.way = sched::WayDown::kDrop;
+      decision.reason = kNoRoom;
+    }
   }
-  const auto is_expected = [this](const Digest& key) { return up.expected.Contains(key); };
-  host->MakeRoom(static_cast<uint32_t>(keys.size()), is_expected);  // what goes is on disk, or was not worth it
-  Result<tier::HostReservation> cells = host->Reserve(keys, block.wanted_until);
-  if (!cells.ok()) {
+  const uint64_t number = NoteDown({.decision = decision});
+  if (!cells) {
     ++totals.tiers.host_dropped_blocks;
     return;
   }
   SlotCopies copies;
+  copies.owner = {.decision = number, .blocks = 1};
   for (size_t i = 0; i < keys.size(); ++i) CopySlotOut(SlotId(block.slots[keys[i].group]), cells->bytes(i), &copies);
   copies.cells = std::move(*cells);
   copies.given_up = {block.key, std::vector<uint32_t>(block.slots.size(), kv::kNoSlot), block.wanted_until};
@@ -83,16 +92,21 @@ void Engine::State::TakeBack(const PrefixScope& scope, std::span<const TokenId> 
   }
 }
 
-bool Engine::State::WorthHandingDown(const kv::LeavingBlock& block, uint64_t cells) const {
-  const double link_seconds = TransferSeconds(HostRate(), cells * memory.slot_bytes(), 0);
-  const sched::DownCosts costs = sched::ChooseWayDown(
-      {.reuse = {.probability = up.expected.Contains(block.key) ? 1 : down.returns.Of(sched::Leaver::kBlock),
-                 .recompute_seconds = step_cost.Added(work_shape.Rows(block.position, block.tokens)),
-                 .load_seconds = link_seconds,
-                 .write_seconds = link_seconds},
-       .hot_room = std::numeric_limits<double>::infinity(),
-       .write_price = down.haste == Haste::kAwaited ? 1 : kCopyPrice});
-  return costs.least == sched::WayDown::kHandDown;
+// It cannot stay.
+sched::DownDecision Engine::State::DecideLeaving(const kv::LeavingBlock& block, uint64_t cells,
+                                                 sched::DownReason reason) const {
+  const sched::DownKv what{.tier = TierId::kHost,
+                           .first_token = block.position,
+                           .tokens = block.tokens,
+                           .blocks = 1,
+                           .bytes = cells * memory.slot_bytes()};
+  const double returns = up.expected.Contains(block.key) ? 1 : down.returns.Of(sched::Leaver::kBlock);
+  return sched::DecideDown(what,
+                           {.reuse = ReuseOf(what, returns),
+                            .hot_room = std::numeric_limits<double>::infinity(),
+                            .write_price = down.haste == Haste::kAwaited ? 1 : kCopyPrice,
+                            .lower_exists = reason != sched::DownReason::kNeededAtOnce},
+                           reason);
 }
 
 void Engine::State::CopySlotOut(SlotId slot, std::span<std::byte> to, SlotCopies* copies) {
@@ -120,11 +134,16 @@ void Engine::State::EndCopies() {
       totals.tiers.host_stored_bytes += copies.cells.size() * memory.slot_bytes();
       std::move(copies.cells).Commit();
     }
-    if (copies.staging.bytes().empty()) continue;
-    if (status.ok()) {
-      StoreRun(copies);
-    } else {
-      EndAwaited(copies.ticket, status);
+    if (!copies.staging.bytes().empty()) {
+      if (status.ok()) {
+        StoreRun(copies);
+      } else {
+        down.EndWrite(copies.owner, status);
+      }
+    } else if (copies.given_up) {
+      down.EndWrite(copies.owner, status);
+    } else {  // it was taken back, or deleted
+      down.Count(copies.owner.decision, &sched::DownOutcome::skipped_blocks, copies.owner.blocks);
     }
   }
 }

@@ -12,10 +12,6 @@ constexpr Nanos kLeastLife = std::chrono::seconds(10);  // of what is worth writ
 
 }  // namespace
 
-bool WorthWriting(const ReuseView& view, double price) {
-  return view.probability * (view.recompute_seconds - view.load_seconds) > view.write_seconds * price;
-}
-
 std::optional<Nanos> WriteUntil(const LifeView& view) {
   const auto life = [&](Nanos until) { return until == Nanos::max() ? until : std::max(until - view.now, Nanos(0)); };
   if (life(view.wanted_until) < kLeastLife) return std::nullopt;

@@ -26,9 +26,6 @@ struct ReuseView {
   double write_seconds = 0;      // to the lower tier; 0: it is there
 };
 
-// Whether to write it to a tier whose seconds of writing cost `price` seconds each.
-bool WorthWriting(const ReuseView& view, double price);
-
 // A block that is there for a time only, as clocks of one kind say it; Nanos::max(): for good.
 struct LifeView {
   Nanos now{0};

@@ -11,17 +11,22 @@ namespace {
 
 Nanos Millis(int64_t n) { return std::chrono::milliseconds(n); }
 
-TEST(WriteBehind, WritesWhatSavesMoreThanItCosts) {
+// What is not written stays, until its room is needed: then it is computed again.
+TEST(WayDown, WhatSavesMoreThanItCostsIsWrittenBehind) {
+  const auto writes = [](const ReuseView& view, double price) {
+    const double lost = view.probability * view.recompute_seconds;
+    return ChooseWayDown({.reuse = view, .hot_room = lost, .write_price = price}).least == WayDown::kHandDown;
+  };
   const ReuseView view{.probability = 0.5, .recompute_seconds = 3, .load_seconds = 1, .write_seconds = 2};
-  EXPECT_TRUE(WorthWriting(view, 0.4));
-  EXPECT_FALSE(WorthWriting(view, 0.5));  // as much is not more
-  EXPECT_FALSE(WorthWriting(view, 1));
+  EXPECT_TRUE(writes(view, 0.4));
+  EXPECT_FALSE(writes(view, 0.5));  // as much is not more
+  EXPECT_FALSE(writes(view, 1));
   ReuseView slow = view;
   slow.load_seconds = 4;  // nobody would load it
-  EXPECT_FALSE(WorthWriting(slow, 0));
+  EXPECT_FALSE(writes(slow, 0));
   ReuseView never = view;
   never.probability = 0;
-  EXPECT_FALSE(WorthWriting(never, 0));
+  EXPECT_FALSE(writes(never, 0));
 }
 
 TEST(WriteUntil, WhatIsWishedForATimeIsWrittenForThatTimeUnlessItIsThereForMostOfIt) {

@@ -158,9 +158,10 @@ HttpResponse ClearPage(const engine::Answer& answer) {
   return response;
 }
 
-HttpResponse DecisionsPage(const Json& decisions) {
+HttpResponse DecisionsPage(const engine::Answer& answer) {
   HttpResponse response;
-  JsonWriter(&response.body).BeginObject().Key("decisions").Value(decisions).EndObject();
+  JsonWriter w(&response.body);
+  w.BeginObject().Key("decisions").Value(answer.decisions).Key("down").Value(answer.decisions_down).EndObject();
   return response;
 }
 
@@ -168,7 +169,7 @@ HttpResponse PageOf(const engine::Answer& answer, const engine::EngineStats& sta
   switch (answer.kind) {
     case engine::InquiryKind::kOverview: return SnapshotPage(answer.overview, stats, settings);
     case engine::InquiryKind::kProbe: return ProbePage(answer.probes);
-    case engine::InquiryKind::kDecisions: return DecisionsPage(answer.decisions);
+    case engine::InquiryKind::kDecisions: return DecisionsPage(answer);
     case engine::InquiryKind::kClear: break;
   }
   return ClearPage(answer);

@@ -267,7 +267,7 @@ TEST_F(SessionApiTest, TheAdministrationSeesHowWasDecided) {
   EXPECT_EQ(Refusal("GET", "/v1/kv/decisions", "", "ka"), 401);
   TestClient client(port_);
   client.Send(Text("GET", "/v1/kv/decisions", "", "root"));
-  EXPECT_EQ(json::parse(client.Read().body), json::parse(R"({"decisions":[{"way":"load"}]})"));
+  EXPECT_EQ(json::parse(client.Read().body), json::parse(R"({"decisions":[{"way":"load"}],"down":[{"way":"drop"}]})"));
 }
 
 TEST_F(SessionApiTest, SessionsAndTheirMovesAreCounted) {

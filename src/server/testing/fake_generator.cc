@@ -47,6 +47,7 @@ engine::Answer AnswerTo(const engine::Inquiry& inquiry) {
   }
   answer.evicted_slots = 2;
   answer.decisions = Json::Array{Json::Object{{"way", "load"}}};
+  answer.decisions_down = Json::Array{Json::Object{{"way", "drop"}}};
   return answer;
 }
 
