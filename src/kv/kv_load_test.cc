@@ -96,6 +96,64 @@ TEST_P(KvLoad, SlotsThatAreGivenUpComeFreeWhenTheirCopiesEnd) {
   EXPECT_EQ(kv_.free_slots(), kSlots);
 }
 
+TEST_P(KvLoad, WhoTakesItOverGoesOnWithItsSlotsAndIsAwaitedInstead) {
+  Begin();
+  const uint32_t free = kv_.free_slots(), in_use = kv_.full_slots_in_use();
+  const SequenceId to = kv_.Create();
+  kv_.MoveLoad(id_, to);
+  EXPECT_EQ(kv_.Find({}, tokens_, 89).awaited, 0u) << "nobody is going to write it";
+  kv_.Attach(to, tokens_, 89, /*whole=*/true);
+  ExpectSound();
+  EXPECT_EQ(kv_.free_slots(), free);
+  EXPECT_EQ(kv_.full_slots_in_use(), in_use);
+  EXPECT_EQ(kv_.Snapshot().sequences.size(), 1u) << "the other has ended";
+  EXPECT_EQ(kv_.Find({}, tokens_, 89).pending.writer, to);
+  EndCopies();
+  kv_.EndLoad(to, std::span(tokens_).first(80));
+  EXPECT_EQ(kv_.Length(to), 80u);
+  for (const LoadCell& cell : cells_) {
+    const PageTableRef pages = kv_.Pages(to, cell.group);
+    if (cell.block < pages.first_block) continue;  // it left its window
+    EXPECT_EQ(pages.slots[cell.block - pages.first_block], cell.slot.value);
+  }
+  EXPECT_EQ(Found(), 80u);
+  kv_.Free(to);
+  ExpectSound();
+  EXPECT_EQ(kv_.available_slots(), kSlots);
+}
+
+// From the block that the other had come down to.
+TEST_P(KvLoad, WhoTakesItOverClaimsWhatIsStillToComeAndGivesUpWhatItComputes) {
+  id_ = kv_.Create();
+  kv_.Attach(id_, tokens_, 89);
+  kv_.BeginLoad(id_, 80);
+  std::vector<LoadCell> above = kv_.ClaimLoad(id_, 3).value();
+  const SequenceId to = kv_.Create();
+  kv_.MoveLoad(id_, to);
+  kv_.Attach(to, tokens_, 89, /*whole=*/true);
+  const std::vector<LoadCell> below = kv_.ClaimLoad(to, 1).value();
+  ExpectSound();
+  for (const LoadCell& cell : below) EXPECT_TRUE(cell.block == 1 || cell.block == 2) << cell.block;
+  kv_.DropLoad(to, 2);
+  StepReservation step = Reserve(to, std::vector(tokens_.begin(), tokens_.begin() + 32), 0);
+  std::move(step).Commit();
+  kv_.EndLoad(to, std::span(tokens_).subspan(32, 48));
+  ExpectSound();
+  EXPECT_EQ(kv_.Length(to), 80u);
+  EXPECT_EQ(Found(), 80u);
+}
+
+TEST_P(KvLoad, WhatComesIsOverwrittenAfterwardsIfWhoTakesItOverWishesThat) {
+  Begin();
+  const SequenceId to = kv_.Create({}, {.scrub = true});
+  kv_.MoveLoad(id_, to);
+  kv_.Attach(to, tokens_, 89, /*whole=*/true);
+  EXPECT_TRUE(kv_.TakeToScrub().empty());
+  kv_.Free(to);
+  EndCopies();
+  EXPECT_EQ(kv_.TakeToScrub().size(), cells_.size());
+}
+
 INSTANTIATE_TEST_SUITE_P(Windows, KvLoad, testing::Values(std::vector<uint32_t>{0}, std::vector<uint32_t>{0, 24, 40}));
 
 }  // namespace
