@@ -135,6 +135,18 @@ TEST(DownDecisions, WhatCouldNotBeWrittenFailed) {
   EXPECT_EQ(OutcomeOf(all[0]), "0 written, 6 failed, 0 skipped");
 }
 
+TEST(DownDecisions, WhatIsTooLargeToBeWrittenIsSkipped) {
+  TieredRig::Options options = With(kSlow);
+  options.staging_bytes = 4096;
+  TieredRig tiered(options);
+  ASSERT_GT(100 * exec::FakeExecutor::LayoutFor({}).slot_bytes, options.staging_bytes);
+  Ask(tiered, Request(1, Tokens(1600, 1), 1));
+  tiered.rig().WriteAll();
+  const Json::Array all = DecisionsOf(tiered);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(OutcomeOf(all[0]), "0 written, 0 failed, 100 skipped");
+}
+
 TEST(DownDecisions, BlocksOfASuspendedSessionGoToHostMemory) {
   TieredRig tiered(OverALink(kSlow));
   Ask(tiered, Of("talk", 1, Tokens(61, 1)));

@@ -34,6 +34,7 @@ class LoggedStore final : public tier::KvStore {
     return Started(store_.Load(std::move(run), bytes, deadline, priority));
   }
   void Cancel(tier::TransferId id) override { store_.Cancel(id); }
+  void Raise(tier::TransferId id) override { store_.Raise(id); }
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override {
     std::optional<tier::Staging> staging = store_.TakeStaging(bytes);
     NoteConsent(StoreConsent::kStaging, staging.has_value());

@@ -167,6 +167,9 @@ std::unique_ptr<Loading> Engine::State::TakeOver(Prefetch& prefetch, Request& re
       taken = std::move(prefetch.loading);
       taken->decision = std::move(decision);
       taken->priority = tier::TransferPriority::kPromotion;
+      for (const LoadPart& part : taken->parts) {
+        if (part.transfer) store->Raise(*part.transfer);
+      }
       prefetch.sequence = SequenceId(0);
       if (prefetch.whom == PrefetchFor::kQueue) prefetch.give_up = now;
     }

@@ -235,6 +235,34 @@ TEST_P(Prefetches, ThatGiveWayAgainAndAgainAreAnsweredAllTheSame) {
   ExpectNothingHeld(tiered);
 }
 
+// Loading takes a tenth of the time of computing.
+TEST_P(Prefetches, WhatARequestLoadsIsReadBeforeWhatComesUpAhead) {
+  const double recompute = RecomputeSeconds();
+  TieredRig tiered(With());
+  Store(tiered, 10 * Bytes() / recompute);
+  Learn(tiered);
+  BeginPrefetch(tiered);
+  const GenerateRequest request = Stored(11, 2);
+  EXPECT_LE(Ttft(tiered, request), 0.14 * recompute);
+  EXPECT_GE(Finish(tiered, request).disk_tokens, kPrompt * 7 / 8);
+  EXPECT_EQ(Answer(tiered), nullptr) << "it is still on its way up";
+}
+
+// Others come just after it.
+TEST_P(Prefetches, WhatWasTakenOverIsReadAsWhatItsRequestWouldHaveLoaded) {
+  const double recompute = RecomputeSeconds();
+  TieredRig tiered(With());
+  Store(tiered, 10 * Bytes() / recompute);
+  Learn(tiered);
+  BeginPrefetch(tiered);
+  const GenerateRequest first = Stored(11, 1), second = Stored(12, 2);
+  Begin(tiered, first);
+  Begin(tiered, second);
+  EXPECT_LE(FirstTokenAt(tiered, first.id), FirstTokenAt(tiered, second.id));
+  EXPECT_GE(Finish(tiered, first).disk_tokens, kPrompt * 7 / 8);
+  Finish(tiered, second);
+}
+
 TEST_P(Prefetches, ARequestThatWaitsIsHotBeforeItsTurn) {
   TieredRig tiered(With(1));
   Store(tiered, 1e9);

@@ -80,6 +80,7 @@ class WatchedStore final : public tier::KvStore {
     return Note(store_.Load(std::move(run), bytes, deadline, priority), bytes);
   }
   void Cancel(tier::TransferId id) override { store_.Cancel(id); }
+  void Raise(tier::TransferId id) override { store_.Raise(id); }
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override {
     std::optional<tier::Staging> staging = store_.TakeStaging(bytes);
     if (staging) decided_->staged += bytes;

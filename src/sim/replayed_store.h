@@ -32,6 +32,7 @@ class ReplayedStore final : public tier::KvStore {
   Result<tier::TransferId> Load(tier::KvRun run, uint64_t bytes, Nanos deadline,
                                 tier::TransferPriority priority) override;
   void Cancel(tier::TransferId) override {}
+  void Raise(tier::TransferId) override {}
   std::optional<tier::Staging> TakeStaging(uint64_t bytes) override;
   Result<tier::TransferId> Store(tier::KvRun run, tier::Staging bytes) override;
   Result<tier::TransferId> Sync() override { return Start(); }

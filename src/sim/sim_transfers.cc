@@ -65,6 +65,11 @@ void SimTransfers::Cancel(tier::TransferId id) {
   queue_.Cancel(id, clock_.Now());
 }
 
+void SimTransfers::Raise(tier::TransferId id, tier::TransferPriority priority) {
+  CatchUp();
+  queue_.Raise(id, priority);
+}
+
 std::vector<tier::TransferCompletion> SimTransfers::Poll() {
   CatchUp();
   return queue_.TakePosted().completions;

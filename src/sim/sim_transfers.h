@@ -33,6 +33,7 @@ class SimTransfers final : public tier::TransferEngine, private tier::StagingHom
 
   Result<tier::TransferId> Submit(tier::TransferRequest&& request) override;
   void Cancel(tier::TransferId id) override;
+  void Raise(tier::TransferId id, tier::TransferPriority priority) override;
   std::vector<tier::TransferCompletion> Poll() override;
   // The end of a job counts as well: nobody notifies of it.
   std::optional<Nanos> WakeAt() const override;

@@ -127,13 +127,8 @@ Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline, Tr
   Result<TransferId> id = Submit(std::move(request));
   if (!id.ok()) return id;
   uint64_t before = 0;
-  for (Loading& other : loading_) {
-    if (other.priority <= priority) {
-      before += other.bytes;
-    } else {
-      other.passed = true;
-    }
-  }
+  for (const Loading& other : loading_) before += other.priority <= priority ? other.bytes : 0;
+  PassThoseAfter(priority);
   loading_.push_back({.id = *id, .bytes = bytes, .priority = priority, .queued_bytes = before});
   loading_bytes_ += bytes;
   return id;
@@ -141,6 +136,20 @@ Result<TransferId> DiskStore::Load(KvRun run, uint64_t bytes, Nanos deadline, Tr
 
 TierRate DiskStore::load_rate(Nanos now) const { return rates_->Rate(TierId::kDisk, Direction::kUp, now); }
 void DiskStore::Cancel(TransferId id) { transfers_->Cancel(id); }
+
+void DiskStore::PassThoseAfter(TransferPriority priority) {
+  for (Loading& other : loading_) other.passed |= other.priority > priority;
+}
+
+// Whatever it passes, itself included, waits for others than was counted.
+void DiskStore::Raise(TransferId id) {
+  const auto loading = std::ranges::find(loading_, id, &Loading::id);
+  if (loading == loading_.end()) return;
+  PassThoseAfter(TransferPriority::kPromotion);
+  loading->priority = TransferPriority::kPromotion;
+  transfers_->Raise(id, TransferPriority::kPromotion);
+}
+
 std::optional<Staging> DiskStore::TakeStaging(uint64_t bytes) { return transfers_->TakeStaging(bytes); }
 Nanos DiskStore::DeadlineOf(const Digest& key) const { return disk_->DeadlineOf(key); }
 

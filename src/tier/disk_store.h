@@ -51,6 +51,7 @@ class DiskStore final : public KvStore {
   Nanos DeadlineOf(const Digest& key) const override;
   Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) override;
   void Cancel(TransferId id) override;
+  void Raise(TransferId id) override;
   std::optional<Staging> TakeStaging(uint64_t bytes) override;
   Result<TransferId> Store(KvRun run, Staging bytes) override;
   Result<TransferId> Sync() override;
@@ -82,6 +83,7 @@ class DiskStore final : public KvStore {
   };
 
   Result<TransferId> Submit(TransferRequest request);
+  void PassThoseAfter(TransferPriority priority);
   void EraseExpired(Nanos now);
   // After all that was begun before.
   Result<TransferId> SubmitChange(std::function<Status(RunStore&)> change);

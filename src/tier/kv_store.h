@@ -70,6 +70,8 @@ class KvStore {
   virtual Result<TransferId> Load(KvRun run, uint64_t bytes, Nanos deadline, TransferPriority priority) = 0;
   // Nobody wants it any more: it ends all the same.
   virtual void Cancel(TransferId id) = 0;
+  // A request waits for this load now, as far as it has not begun.
+  virtual void Raise(TransferId id) = 0;
   // For the bytes of a run that is going to be stored; nothing while too much is under way.
   virtual std::optional<Staging> TakeStaging(uint64_t bytes) = 0;
   virtual Result<TransferId> Store(KvRun run, Staging bytes) = 0;

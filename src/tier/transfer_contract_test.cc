@@ -246,6 +246,27 @@ TEST_P(TransferContract, PromotionsGoFirstThenWriteBacksThenPrefetches) {
   EXPECT_EQ(order, (std::vector<TransferId>{TransferId(1), ids[2], ids[4], ids[1], ids[0], ids[3]}));
 }
 
+TEST_P(TransferContract, WhatIsRaisedGoesAsIfItHadBeenSubmittedSo) {
+  auto rig = Rig({.threads = 1});
+  Submit(rig, Request(rig.HeldJob(log_)));
+  rig.WaitForRunning(1);
+  std::vector<TransferId> ids;
+  for (const auto priority : {TransferPriority::kPrefetch, TransferPriority::kPrefetch, TransferPriority::kPrefetch,
+                              TransferPriority::kPromotion}) {
+    TransferRequest request = Request(std::make_unique<ScriptedJob>(log_));
+    request.priority = priority;
+    ids.push_back(Submit(rig, std::move(request)));
+  }
+  rig.engine().Raise(ids[1], TransferPriority::kPromotion);
+  rig.engine().Raise(ids[2], TransferPriority::kWriteBack);
+  rig.engine().Raise(ids[3], TransferPriority::kPrefetch);  // it goes sooner
+  rig.engine().Raise(TransferId(1), TransferPriority::kPromotion);
+  rig.LetGo();
+  std::vector<TransferId> order;
+  for (const TransferCompletion& completion : rig.CollectAll()) order.push_back(completion.id);
+  EXPECT_EQ(order, (std::vector<TransferId>{TransferId(1), ids[1], ids[3], ids[2], ids[0]}));
+}
+
 TEST_P(TransferContract, EachDirectionHasItsOwnBytesInFlight) {
   auto rig = Rig({.threads = 4});
   Submit(rig, Request(rig.HeldJob(log_), 1000));

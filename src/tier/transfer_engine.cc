@@ -47,6 +47,14 @@ class ThreadedTransferEngine final : public TransferEngine, private StagingHome 
     may_start_.NotifyAll();
   }
 
+  void Raise(TransferId id, TransferPriority priority) override CACHALOT_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      queue_.Raise(id, priority);
+    }
+    may_start_.NotifyAll();  // where what stands first now fits
+  }
+
   std::vector<TransferCompletion> Poll() override {
     TransferQueue::Posted posted = TakePosted();
     if (!posted.completions.empty()) may_start_.NotifyAll();  // where what was late stood first

@@ -95,6 +95,8 @@ class TransferEngine {
   virtual Result<TransferId> Submit(TransferRequest&& request) = 0;
   // Nobody wants it any more: it completes soon, as cancelled unless it was over already. No error if it has completed.
   virtual void Cancel(TransferId id) = 0;
+  // While it waits it goes before others, as if it had been submitted with that priority. No effect if it goes sooner.
+  virtual void Raise(TransferId id, TransferPriority priority) = 0;
   // Completions since the last call, of jobs past their deadline too.
   virtual std::vector<TransferCompletion> Poll() = 0;
   // When Poll() will have something to do without a notification; nothing: never.

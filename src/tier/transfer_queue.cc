@@ -69,10 +69,14 @@ Result<TransferId> TransferQueue::Submit(TransferRequest&& request, Nanos now) {
   Record& record = records_[last_id_];
   record.request = std::move(request);
   record.submitted = now;
-  ClassOf(record.request).waiting.insert(last_id_);
-  ++LaneOf(record.request).waiting_jobs;
+  EnterClass(last_id_, record.request);
   if (record.request.deadline != Nanos::max()) deadlines_.emplace(record.request.deadline, last_id_);
   return last_id_;
+}
+
+void TransferQueue::EnterClass(TransferId id, const TransferRequest& request) {
+  ClassOf(request).waiting.insert(id);
+  ++LaneOf(request).waiting_jobs;
 }
 
 void TransferQueue::LeaveClass(TransferId id, const TransferRequest& request) {
@@ -130,6 +134,16 @@ void TransferQueue::Cancel(TransferId id, Nanos now) {
   if (at == records_.end()) return;
   if (at->second.phase == Phase::kDelivering) at->second.cancelled = true;
   GiveUp(at, TransferEnd::kCancelled, now);
+}
+
+void TransferQueue::Raise(TransferId id, TransferPriority priority) {
+  const auto at = records_.find(id);
+  if (at == records_.end() || at->second.phase != Phase::kWaiting) return;
+  TransferRequest& request = at->second.request;
+  if (request.priority <= priority) return;
+  LeaveClass(id, request);
+  request.priority = priority;
+  EnterClass(id, request);
 }
 
 void TransferQueue::CancelAll(Nanos now) {

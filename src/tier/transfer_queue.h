@@ -51,6 +51,7 @@ class TransferQueue {
 
   Result<TransferId> Submit(TransferRequest&& request, Nanos now);
   void Cancel(TransferId id, Nanos now);
+  void Raise(TransferId id, TransferPriority priority);
   void CancelAll(Nanos now);
   // Completes what is past its deadline.
   void Expire(Nanos now);
@@ -102,6 +103,7 @@ class TransferQueue {
     return busy_since_[TierIndex(request.link)][static_cast<size_t>(request.direction)];
   }
   std::optional<TransferId> Choose() const;
+  void EnterClass(TransferId id, const TransferRequest& request);
   // It waits no longer.
   void LeaveClass(TransferId id, const TransferRequest& request);
   // Its budget is free again, but for its staging.

@@ -182,7 +182,7 @@ class Model {
 
   void Step() {
     rig_.now += Nanos(random_.Below(20));
-    switch (random_.Below(8)) {
+    switch (random_.Below(9)) {
       case 0:
       case 1: Submit(); break;
       case 2: Cancel(); break;
@@ -190,6 +190,7 @@ class Model {
       case 4: StartNext(); break;
       case 5: BeginDelivery(); break;
       case 6: Finish(); break;
+      case 7: Raise(); break;
       default: OwnStaging();
     }
     Take();
@@ -276,6 +277,17 @@ class Model {
     if (!id) return;
     rig_.queue.Cancel(*id, rig_.now);
     GiveUp(jobs_.at(*id), TransferEnd::kCancelled);
+  }
+  void Raise() {
+    const auto id = RandomJob({Phase::kWaiting, Phase::kRunning, Phase::kDelivering, Phase::kQuarantined});
+    if (!id) return;
+    const auto priority = static_cast<TransferPriority>(random_.Below(3));
+    rig_.queue.Raise(*id, priority);
+    Job& job = jobs_.at(*id);
+    if (job.phase != Phase::kWaiting || job.end || priority >= job.priority) return;
+    job.line -= (static_cast<size_t>(job.priority) - static_cast<size_t>(priority)) * 6;
+    job.priority = priority;
+    ForgetEmptyLines();
   }
 
   uint64_t InFlight(size_t direction) const {

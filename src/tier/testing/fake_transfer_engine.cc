@@ -78,6 +78,11 @@ void FakeTransferEngine::Cancel(TransferId id) {
   queue_.Cancel(id, clock_.Now());
 }
 
+void FakeTransferEngine::Raise(TransferId id, TransferPriority priority) {
+  CatchUp();
+  queue_.Raise(id, priority);
+}
+
 std::vector<TransferCompletion> FakeTransferEngine::Poll() {
   CatchUp();
   std::vector<TransferCompletion> told = std::exchange(held_, {});

@@ -40,6 +40,7 @@ class FakeTransferEngine final : public TransferEngine, private StagingHome {
 
   Result<TransferId> Submit(TransferRequest&& request) override;
   void Cancel(TransferId id) override;
+  void Raise(TransferId id, TransferPriority priority) override;
   // In random order.
   std::vector<TransferCompletion> Poll() override;
   // The end of a job counts as well: nobody notifies of it.
