@@ -108,6 +108,29 @@ TEST_P(Host, BytesAreCountedEitherWay) {
   EXPECT_LE(up.host_loaded_bytes, down.host_stored_bytes);
 }
 
+// Of a session that goes down and comes up again, without failures, and with a copy down and all copies up that fail.
+TEST_P(Host, BytesOfCopiesThatFailAreNotCounted) {
+  std::vector<uint64_t> stored, loaded;
+  for (const bool fails : {false, true}) {
+    TieredRig tiered(With());
+    GenerateRequest request = Request(1, Tokens(400, 1), 8);
+    request.session = SessionName{"", "a"};
+    Ask(tiered, request);
+    if (fails) tiered.rig().memory().FailCopyOut(1);
+    tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kSuspend, .name = {"", "a"}});
+    stored.push_back(Settled(tiered).tiers.host_stored_bytes);
+    if (fails) tiered.rig().memory().FailSome(1, 1);
+    request.id = RequestId(2);
+    Ask(tiered, request);
+    loaded.push_back(Settled(tiered).tiers.host_loaded_bytes);
+  }
+  const uint64_t slot_bytes = exec::FakeExecutor::LayoutFor(GetParam().model).slot_bytes;
+  EXPECT_LT(stored[1], stored[0]);
+  EXPECT_GE(stored[1], stored[0] - 4 * slot_bytes) << "a block";
+  EXPECT_GT(loaded[0], 0u);
+  EXPECT_EQ(loaded[1], 0u);
+}
+
 TEST_P(Host, WhatIsToBeOverwrittenOrWillNotBeUsedAgainDoesNotGoThere) {
   TieredRig tiered(With());
   for (uint64_t i = 1; i <= 8; ++i) {

@@ -218,6 +218,54 @@ TEST_P(Prefetches, GiveWayToARequestThatFindsNoRoomBesideThem) {
   ExpectNothingHeld(tiered);
 }
 
+// In pools that are too small for another, it shares the first half of what comes up, which was hot and idle before.
+TEST_P(Prefetches, GiveNoWayToARequestThatFindsNoRoomThenEither) {
+  constexpr uint32_t kShared = 800;
+  uint32_t in_vain = 0;
+  for (uint32_t more = 0; more < 60; ++more) {
+    TieredRig::Options options = With();
+    options.slots = (options.model.windows == SlidingModel().windows ? 150 : 110) + 2 * more;
+    TieredRig tiered(options);
+    Store(tiered, 1e9);
+    GenerateRequest half = Stored(11, 1), running = Request(12, Tokens(20, 92), 300);
+    half.prompt.resize(kShared + 1);
+    Begin(tiered, half);
+    Finish(tiered, half);
+    Begin(tiered, running);
+    tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kPrefetch, .prompt = Tokens(kPrompt, 1)});
+    for (int i = 0; i < 2 && Answer(tiered) == nullptr; ++i) tiered.rig().Step();
+    const bool comes_up = tiered.rig().engine().awaits_transfers() || tiered.store().queued_load_bytes() > 0;
+    if (!comes_up || Answer(tiered) != nullptr) continue;
+    GenerateRequest other = Stored(13, 93);
+    std::copy_n(half.prompt.begin(), kShared, other.prompt.begin());
+    Begin(tiered, other);
+    if (tiered.rig().Step().stats.waiting_requests == 0) continue;
+    EXPECT_GT(tiered.store().queued_load_bytes(), 0u) << options.slots << " slots";
+    ++in_vain;
+  }
+  EXPECT_GT(in_vain, 0u);
+}
+
+TEST_P(Prefetches, WhatIsTakenOverAndDoesNotFitIsGivenUpForWhatFits) {
+  const double recompute = RecomputeSeconds();
+  for (uint32_t slots = 100; slots < 160; ++slots) {
+    TieredRig::Options options = With();
+    options.slots = slots;
+    TieredRig tiered(options);
+    if (!tiered.rig().Arrive(Stored(90, 90)).rejections.empty()) continue;  // never
+    tiered.rig().RunToEnd();
+    Store(tiered, 2 * Bytes() / recompute);
+    Learn(tiered);
+    tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kPrefetch, .prompt = Tokens(kPrompt, 1)});
+    tiered.rig().Step();
+    const GenerateRequest request = Stored(11, 1);
+    EXPECT_LE(Ttft(tiered, request), 1.2 * recompute) << slots << " slots";
+    Finish(tiered, request);
+    while (Answer(tiered) == nullptr) Step(tiered);
+    ExpectNothingHeld(tiered);
+  }
+}
+
 TEST_P(Prefetches, ThatGiveWayAgainAndAgainAreAnsweredAllTheSame) {
   TieredRig::Options options = With();
   options.slots = options.model.windows == SlidingModel().windows ? 190 : 150;  // enough for one of the two

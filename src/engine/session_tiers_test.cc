@@ -224,6 +224,26 @@ TEST_P(SessionTiers, AnIdleSessionThatCouldNotBeHandedDownIsTriedAgain) {
   Ask(tiered, Of(2, "a", And(history, 7), 6));
 }
 
+TEST_P(SessionTiers, AnIdleSessionThatIsTriedAgainAndAgainLeavesNothingInTheJournal) {
+  TieredRig::Options options = With();
+  options.engine.sessions.idle_seconds = 60;
+  TieredRig tiered(options);
+  Ask(tiered, Of(1, "a", Tokens(200, 1), 6));
+  tiered.files().Fail({.op = FileOp::kWrite, .onwards = true});
+  // Of the journal, after so many seconds more.
+  const auto bytes_after = [&](int seconds) {
+    for (; seconds > 0; --seconds) {
+      tiered.rig().Advance(std::chrono::seconds(1));
+      for (int step = 0; step < 30; ++step) tiered.rig().Step();
+    }
+    const tier::SessionJournalStats journal = tiered.session_store().stats().journal;
+    return journal.file_bytes + journal.pending_bytes;
+  };
+  const uint64_t before = bytes_after(55);
+  EXPECT_EQ(bytes_after(60), before);
+  EXPECT_EQ(Do(tiered, SessionVerb::kShow).sessions.front().state, SessionState::kHot);
+}
+
 TEST_P(SessionTiers, AnIdleSessionIsHandedDownOnceItIsNotPinnedAnyMore) {
   TieredRig::Options options = With();
   options.engine.sessions.idle_seconds = 60;
