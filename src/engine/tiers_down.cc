@@ -79,7 +79,7 @@ sched::DownDecision Engine::State::DecideToWrite(const Unwritten& item, double r
                            .bytes = kv::SlotsHeld(kv.geometry(), item.tokens.size()) * memory.slot_bytes()};
   const sched::ReuseView reuse = ReuseOf(what, returns);
   return sched::DecideDown(
-      what, {.reuse = reuse, .hot_room = reuse.probability * reuse.recompute_seconds, .write_price = kWritePrice},
+      what, {.reuse = reuse, .keep = reuse.probability * reuse.recompute_seconds, .write_price = kWritePrice},
       item.ticket == 0 ? sched::DownReason::kLeastCost : sched::DownReason::kAskedFor);
 }
 

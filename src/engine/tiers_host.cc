@@ -103,7 +103,7 @@ sched::DownDecision Engine::State::DecideLeaving(const kv::LeavingBlock& block, 
   const double returns = up.expected.Contains(block.key) ? 1 : down.returns.Of(sched::Leaver::kBlock);
   return sched::DecideDown(what,
                            {.reuse = ReuseOf(what, returns),
-                            .hot_room = std::numeric_limits<double>::infinity(),
+                            .keep = std::numeric_limits<double>::infinity(),
                             .write_price = down.haste == Haste::kAwaited ? 1 : kCopyPrice,
                             .lower_exists = reason != sched::DownReason::kNeededAtOnce},
                            reason);

@@ -42,9 +42,7 @@ Json DecisionAsJson(const DownDecision& decision) {
                       {"recompute_seconds", view.reuse.recompute_seconds},
                       {"load_seconds", view.reuse.load_seconds},
                       {"write_seconds", view.reuse.write_seconds},
-                      {"write_price", view.write_price},
-                      {"hot_room_seconds", view.hot_room},
-                      {"lower_room_seconds", view.lower_room}};
+                      {"write_price", view.write_price}};
   Json::Object estimates{
       {"keep", costs.keep}, {"hand_down", costs.hand_down ? Json(*costs.hand_down) : Json()}, {"drop", costs.drop}};
   const bool known = decision.way == WayDown::kHandDown && outcome.all() >= kv.blocks;

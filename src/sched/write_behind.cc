@@ -6,8 +6,6 @@
 namespace cachalot::sched {
 namespace {
 
-constexpr double kPlenty = 0.75;  // of a tier in use: up to here room costs nothing
-
 constexpr Nanos kLeastLife = std::chrono::seconds(10);  // of what is worth writing
 
 }  // namespace
@@ -43,18 +41,13 @@ uint64_t BlocksToClean(const CleanView& view, double share) {
   return target > have ? target - have : 0;
 }
 
-double RoomPrice(double occupancy, double displaced_seconds) {
-  const double scarce = std::clamp((occupancy - kPlenty) / (1 - kPlenty), 0.0, 1.0);
-  return scarce * std::max(displaced_seconds, 0.0);
-}
-
 DownCosts ChooseWayDown(const DownView& view) {
   const ReuseView& reuse = view.reuse;
-  DownCosts costs{.keep = view.hot_room, .drop = reuse.probability * reuse.recompute_seconds};
+  DownCosts costs{.keep = view.keep, .drop = reuse.probability * reuse.recompute_seconds};
   if (view.lower_exists) {
     // Whoever finds it down there still computes it where that is faster.
     const double again = std::min(reuse.load_seconds, reuse.recompute_seconds);
-    costs.hand_down = reuse.write_seconds * view.write_price + view.lower_room + reuse.probability * again;
+    costs.hand_down = reuse.write_seconds * view.write_price + reuse.probability * again;
   }
   double least = costs.keep;
   if (costs.drop < least) {

@@ -68,15 +68,9 @@ uint64_t BlocksToClean(const CleanView& view, double share);
 enum class WayDown : uint8_t { kKeep = 0, kHandDown = 1, kDrop = 2 };
 inline constexpr std::array<std::string_view, 3> kWayDownNames = {"keep", "hand down", "drop"};
 
-// Room in a tier costs what is put out for it: nothing while there is plenty, all of it once the tier is full.
-// `occupancy` is the larger of the tier's own and the machine's memory pressure, from 0 to 1; `displaced_seconds` what
-// the loss of the least valuable block there costs.
-double RoomPrice(double occupancy, double displaced_seconds);
-
 struct DownView {
   ReuseView reuse;
-  double hot_room = 0;       // RoomPrice of its slot in the hot pool
-  double lower_room = 0;     // and of its place in the lower tier
+  double keep = 0;           // what it costs to leave it where it is; infinity: it has to go
   double write_price = 1;    // per second of writing
   bool lower_exists = true;  // and takes writes now
 };

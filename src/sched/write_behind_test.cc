@@ -15,7 +15,7 @@ Nanos Millis(int64_t n) { return std::chrono::milliseconds(n); }
 TEST(WayDown, WhatSavesMoreThanItCostsIsWrittenBehind) {
   const auto writes = [](const ReuseView& view, double price) {
     const double lost = view.probability * view.recompute_seconds;
-    return ChooseWayDown({.reuse = view, .hot_room = lost, .write_price = price}).least == WayDown::kHandDown;
+    return ChooseWayDown({.reuse = view, .keep = lost, .write_price = price}).least == WayDown::kHandDown;
   };
   const ReuseView view{.probability = 0.5, .recompute_seconds = 3, .load_seconds = 1, .write_seconds = 2};
   EXPECT_TRUE(writes(view, 0.4));
@@ -108,35 +108,25 @@ TEST(Cleaner, KeepsAShareOfTheEvictableBlocksCopied) {
   EXPECT_EQ(BlocksToClean({}, 1), 0u);
 }
 
-TEST(RoomPrice, RisesFromNothingToWhatIsDisplaced) {
-  EXPECT_EQ(RoomPrice(0.5, 10), 0);
-  EXPECT_EQ(RoomPrice(0.75, 10), 0);
-  EXPECT_NEAR(RoomPrice(0.875, 10), 5, 1e-9);
-  EXPECT_EQ(RoomPrice(1, 10), 10);
-  EXPECT_EQ(RoomPrice(1.5, 10), 10);
-  EXPECT_EQ(RoomPrice(1, -3), 0);
-}
-
 TEST(WayDown, TheCheapestWayIsTaken) {
   const ReuseView reuse{.probability = 0.5, .recompute_seconds = 2, .load_seconds = 0.2, .write_seconds = 0.1};
-  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .hot_room = 0.1}).least, WayDown::kKeep);  // its room is hardly wanted
-  const DownCosts handed = ChooseWayDown({.reuse = reuse, .hot_room = 10});
+  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .keep = 0.1}).least, WayDown::kKeep);  // its room is hardly wanted
+  const DownCosts handed = ChooseWayDown({.reuse = reuse, .keep = 10});
   EXPECT_EQ(handed.least, WayDown::kHandDown);
   EXPECT_NEAR(*handed.hand_down, 0.1 + 0.5 * 0.2, 1e-9);
   EXPECT_NEAR(handed.drop, 1, 1e-9);
-  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .hot_room = 10, .lower_room = 5}).least, WayDown::kDrop);
-  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .hot_room = 10, .write_price = 20}).least, WayDown::kDrop);
-  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .hot_room = 10, .lower_exists = false}).least, WayDown::kDrop);
+  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .keep = 10, .write_price = 20}).least, WayDown::kDrop);
+  EXPECT_EQ(ChooseWayDown({.reuse = reuse, .keep = 10, .lower_exists = false}).least, WayDown::kDrop);
 }
 
 TEST(WayDown, WhatIsDownThereAlreadyIsNotWrittenAgain) {
   const ReuseView copied{.probability = 0.1, .recompute_seconds = 1, .load_seconds = 0.5, .write_seconds = 0};
-  EXPECT_EQ(ChooseWayDown({.reuse = copied, .hot_room = 10, .write_price = 1e9}).least, WayDown::kHandDown);
+  EXPECT_EQ(ChooseWayDown({.reuse = copied, .keep = 10, .write_price = 1e9}).least, WayDown::kHandDown);
 }
 
 TEST(WayDown, WhatNobodyWouldLoadIsDropped) {
   const ReuseView slow{.probability = 0.5, .recompute_seconds = 1, .load_seconds = 100, .write_seconds = 0};
-  const DownCosts costs = ChooseWayDown({.reuse = slow, .hot_room = 10});
+  const DownCosts costs = ChooseWayDown({.reuse = slow, .keep = 10});
   EXPECT_EQ(costs.least, WayDown::kDrop);
   EXPECT_EQ(*costs.hand_down, costs.drop);
 }
