@@ -79,8 +79,8 @@ sim::Trace Beginning(sim::Trace trace, uint32_t requests) {
 }
 
 Result<plan::Report> AdviceFor(const AdviseSettings& settings, const sim::TraceFile& file, plan::Present present) {
-  plan::AdvisedTraffic traffic{.source = DescribeTrace(settings.source, file),
-                               .skipped = DescribeSkipped(file),
+  plan::AdvisedTraffic traffic{.source = DescribeTrace(settings.source, file.facts),
+                               .skipped = DescribeSkipped(file.facts),
                                .ttft_target = settings.engine.ttft_target};
   traffic.profile = sim::ProfileTraffic(file.trace, sim::FindOverlap(file.trace));
   present.traffic = FactsOf(traffic.profile);
@@ -133,7 +133,7 @@ Status AdviseCommand(const Arguments& arguments) {
   CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile file, LoadTrace(settings.source));
   CACHALOT_ASSIGN_OR_RETURN(plan::Report report, AdviceFor(settings, file, present));
   if (server) {
-    if (file.format == sim::kRecordFormat) {
+    if (file.facts.format == sim::kRecordFormat) {
       CACHALOT_RETURN_IF_ERROR(AddAgreement(*server, settings, file.trace, present.setting, &report));
     }
     if (std::string unknown = server->Unknown(); !unknown.empty()) report.answers.push_back(std::move(unknown));

@@ -60,38 +60,59 @@ std::string Table(const Json::Array& rows) {
 }
 
 // What was replayed.
-Json::Object FactsOf(const TraceSource& source, const sim::TraceFile& file) {
+Json::Object FactsOf(const TraceSource& source, const sim::TraceFacts& read) {
   Json::Object facts;
   facts.emplace_back("trace", source.workload.empty() ? source.path : source.workload);
-  facts.emplace_back("format", std::string(file.format));
-  if (source.read.skip_bad) facts.emplace_back("skipped_lines", static_cast<int64_t>(file.skipped_lines));
+  facts.emplace_back("format", std::string(read.format));
+  if (source.read.skip_bad) facts.emplace_back("skipped_lines", static_cast<int64_t>(read.skipped_lines));
   return facts;
 }
 
 // What is printed, and what --html gets.
 struct Output {
+  sim::TraceFacts trace;
   MachineFacts machine;  // empty: no engine, or as each row says
   Json::Object figures;  // of one replay
   Json::Array rows;      // of many; empty: there was one
   plan::Report report;
 };
 
-Result<Output> Run(const sim::Trace& trace, const Arguments& arguments, const ReplaySettings& settings,
-                   const std::string& title) {
-  Output output;
+std::string Told(const TraceSource& source, const sim::TraceFacts& trace) {
+  const std::string what = Describe(source, trace);
+  fmt::print(stderr, "{}\n", what);
+  return "Replay of " + what;
+}
+
+Result<Output> RunWhole(sim::TraceFile file, const Arguments& arguments, const ReplaySettings& settings) {
+  const std::string title = Told(settings.source, file.facts);
+  Output output{.trace = std::move(file.facts)};
   if (!settings.replay.sweep.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(output.rows, SweepReplay(trace, arguments, settings));
+    CACHALOT_ASSIGN_OR_RETURN(output.rows, SweepReplay(file.trace, arguments, settings));
     output.report = SweepReport(title, output.rows);
   } else if (!settings.replay.curve.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(output.rows, CurveReplay(trace, settings.replay));
+    CACHALOT_ASSIGN_OR_RETURN(output.rows, CurveReplay(file.trace, settings.replay));
     output.report = CurveReport(title, output.rows);
   } else {
-    CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, Replay(trace, settings));
+    CACHALOT_ASSIGN_OR_RETURN(Replayed replayed, Replay(file.trace, settings));
     output.report = ReplayReport(title, replayed);
     output.figures = std::move(replayed.figures);
     output.machine = std::move(replayed.machine);
   }
   return output;
+}
+
+// Whether requests are replayed as they come, and forgotten: not where the trace is gone over several times, where its
+// end decides about its beginning, or where it is looked ahead.
+bool Streams(const ReplaySettings& settings) {
+  return settings.replay.sweep.empty() && settings.replay.curve.empty() && !settings.with_engine.engine &&
+         settings.replay.policy != sim::kOptimumPolicy;
+}
+
+Result<Output> RunStreamed(const ReplaySettings& settings) {
+  CACHALOT_ASSIGN_OR_RETURN(StreamReplayed streamed, StreamReplay(settings.source, settings.replay));
+  Replayed replayed{.figures = std::move(streamed.figures), .served = {}, .machine = {}};
+  plan::Report report = ReplayReport(Told(settings.source, streamed.trace), replayed);
+  return Output{std::move(streamed.trace), {}, std::move(replayed.figures), {}, std::move(report)};
 }
 
 void Print(Json::Object facts, Output output, bool json) {
@@ -130,18 +151,22 @@ Status ReplayCommand(const Arguments& arguments) {
     fmt::print("{}", settings.replay.json ? Json(std::move(figures)).Dump() + '\n' : Text(figures));
     return OkStatus();
   }
-  CACHALOT_ASSIGN_OR_RETURN(const sim::TraceFile file, LoadTrace(settings.source));
-  if (settings.replay.print_trace) {
-    fmt::print("{}", sim::FormatTrace(file.trace));
-    return OkStatus();
+  Output output;
+  if (!settings.replay.print_trace && Streams(settings)) {
+    CACHALOT_ASSIGN_OR_RETURN(output, RunStreamed(settings));
+  } else {
+    CACHALOT_ASSIGN_OR_RETURN(sim::TraceFile file, LoadTrace(settings.source));
+    if (settings.replay.print_trace) {
+      fmt::print("{}", sim::FormatTrace(file.trace));
+      return OkStatus();
+    }
+    CACHALOT_ASSIGN_OR_RETURN(output, RunWhole(std::move(file), arguments, settings));
   }
-  const std::string what = Describe(settings.source, file);
-  fmt::print(stderr, "{}\n", what);
-  CACHALOT_ASSIGN_OR_RETURN(Output output, Run(file.trace, arguments, settings, "Replay of " + what));
   if (!settings.replay.html.empty()) {
     CACHALOT_RETURN_IF_ERROR(WriteFileAtomically(settings.replay.html, plan::ReportAsHtml(output.report)));
   }
-  Print(FactsOf(settings.source, file), std::move(output), settings.replay.json);
+  Json::Object facts = FactsOf(settings.source, output.trace);
+  Print(std::move(facts), std::move(output), settings.replay.json);
   return OkStatus();
 }
 

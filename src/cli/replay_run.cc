@@ -95,14 +95,11 @@ Status CheckRanges(const EngineReplayOptions& options) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& options) {
-  CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult result, sim::ReplayBlocks(trace, BlockOptionsOf(options)));
+Json::Object BlockFigures(const ReplayOptions& options, uint32_t block_tokens, const sim::BlockReplayResult& result) {
   Json::Object out;
   out.emplace_back("policy", options.policy);
   out.emplace_back("capacity_blocks", Count(options.capacity_blocks));
-  out.emplace_back("block_tokens", Count(trace.block_tokens));
+  out.emplace_back("block_tokens", Count(block_tokens));
   out.emplace_back("requests", Count(result.requests));
   out.emplace_back("blocks", Count(result.blocks));
   out.emplace_back("hit_blocks", Count(result.hit_blocks));
@@ -114,6 +111,24 @@ Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& o
   out.emplace_back("inserted_blocks", Count(result.inserted_blocks));
   out.emplace_back("evicted_blocks", Count(result.evicted_blocks));
   return out;
+}
+
+}  // namespace
+
+Result<Json::Object> BlockReplay(const sim::Trace& trace, const ReplayOptions& options) {
+  CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult result, sim::ReplayBlocks(trace, BlockOptionsOf(options)));
+  return BlockFigures(options, trace.block_tokens, result);
+}
+
+Result<StreamReplayed> StreamReplay(const TraceSource& source, const ReplayOptions& options) {
+  CACHALOT_ASSIGN_OR_RETURN(sim::BlockReplay replay, sim::BlockReplay::Make(BlockOptionsOf(options)));
+  CACHALOT_ASSIGN_OR_RETURN(sim::TraceFacts facts,
+                            StreamTrace(source, [&](const sim::TraceRequest& request, uint32_t block_tokens) {
+                              return replay.Take(request, block_tokens);
+                            }));
+  CACHALOT_ASSIGN_OR_RETURN(const sim::BlockReplayResult result, replay.Finish());
+  Json::Object figures = BlockFigures(options, facts.block_tokens, result);
+  return StreamReplayed{std::move(facts), std::move(figures)};
 }
 
 Result<Json::Array> CurveReplay(const sim::Trace& trace, const ReplayOptions& options) {

@@ -79,6 +79,27 @@ TEST(Replay, WhatASweepVariesCountsAsGiven) {
   EXPECT_THAT(status.message(), HasSubstr("no such trace"));
 }
 
+// What tells it: an id that stands in another place than in a request that is long forgotten.
+TEST(Replay, OfTheCacheAloneKnowsNoMoreOfTheTraceThanTheCacheDoes) {
+  const std::string trace = testing::TempDir() + "replay_test_trace.jsonl";
+  ASSERT_TRUE(WriteFileAtomically(trace, R"({"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": [1]}
+{"timestamp": 1, "input_length": 1, "output_length": 1, "hash_ids": [2]}
+{"timestamp": 2, "input_length": 1, "output_length": 1, "hash_ids": [3]}
+{"timestamp": 3, "input_length": 513, "output_length": 1, "hash_ids": [3, 1]}
+)")
+                  .ok());
+  const auto message = [&](Arguments more) {
+    more.insert(more.begin(), {trace, "--capacity-blocks=1", "--json"});
+    return ReplayCommand(more).message();
+  };
+  EXPECT_EQ(message({"--ghosts-per-block=0"}), "");
+  const std::string displaced = trace + ": line 4: hash id 1 stands in another place than in an earlier request";
+  EXPECT_EQ(message({"--ghosts-per-block=2"}), displaced);
+  EXPECT_EQ(message({"--ghosts-per-block=0", "--policy=optimum"}), displaced);
+  EXPECT_EQ(message({"--ghosts-per-block=0", "--warm-up-requests=4"}),
+            "a warm-up of 4 requests leaves none of 4 to be counted: expected fewer");
+}
+
 TEST(ReplayPaper, RefusesATraceThatTheFigureDoesNotNeed) {
   EXPECT_EQ(ReplayCommand({"paper", "lightllm", "--trace", "X"}).message(),
             "--trace has no effect with lightllm, which needs none");

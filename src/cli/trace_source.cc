@@ -26,6 +26,36 @@ Result<sim::WordsOfText> TokenizerWords(const std::string& name) {
   });
 }
 
+Status CheckSource(const TraceSource& source) {
+  if (source.path.empty() == source.workload.empty()) return Invalid("expected either TRACE or --workload");
+  if (!source.workload.empty() && source.requests == 0) return Invalid("--requests is 0: expected at least one");
+  return OkStatus();
+}
+
+sim::WorkloadOptions WorkloadOptionsOf(const TraceSource& source) {
+  sim::WorkloadOptions options{.seed = source.seed, .requests = source.requests};
+  if (source.block_tokens > 0) options.block_tokens = source.block_tokens;
+  return options;
+}
+
+sim::TraceFacts FactsOfWorkload(const TraceSource& source, uint64_t requests) {
+  return {.format = *std::ranges::find(sim::WorkloadNames(), std::string_view(source.workload)),
+          .block_tokens = WorkloadOptionsOf(source).block_tokens,
+          .requests = requests,
+          .skipped_lines = 0,
+          .first_skipped = {}};
+}
+
+Result<sim::ReadTraceOptions> ReadOptionsOf(const TraceSource& source) {
+  sim::ReadTraceOptions read = source.read;
+  read.block_tokens = source.block_tokens;
+  read.seed = source.seed;
+  if (!source.tokenizer.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(read.words_of_text, TokenizerWords(source.tokenizer));
+  }
+  return read;
+}
+
 }  // namespace
 
 std::vector<OptionRule> TraceRules() {
@@ -47,39 +77,42 @@ bool ChangesTrace(std::string_view name) {
 }
 
 Result<sim::TraceFile> LoadTrace(const TraceSource& source) {
-  if (source.path.empty() == source.workload.empty()) return Invalid("expected either TRACE or --workload");
-  if (!source.workload.empty()) {
-    if (source.requests == 0) return Invalid("--requests is 0: expected at least one");
-    sim::WorkloadOptions options{.seed = source.seed, .requests = source.requests};
-    if (source.block_tokens > 0) options.block_tokens = source.block_tokens;
-    CACHALOT_ASSIGN_OR_RETURN(sim::Trace trace, sim::MakeWorkload(source.workload, options));
-    const auto name = std::ranges::find(sim::WorkloadNames(), std::string_view(source.workload));
-    return sim::TraceFile{.trace = std::move(trace), .format = *name};
+  CACHALOT_RETURN_IF_ERROR(CheckSource(source));
+  if (source.workload.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const sim::ReadTraceOptions read, ReadOptionsOf(source));
+    return sim::ReadTraceFile(source.path, read);
   }
-  sim::ReadTraceOptions read = source.read;
-  read.block_tokens = source.block_tokens;
-  read.seed = source.seed;
-  if (!source.tokenizer.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(read.words_of_text, TokenizerWords(source.tokenizer));
+  sim::TraceFile file;
+  CACHALOT_ASSIGN_OR_RETURN(file.trace, sim::MakeWorkload(source.workload, WorkloadOptionsOf(source)));
+  file.facts = FactsOfWorkload(source, file.trace.requests.size());
+  return file;
+}
+
+Result<sim::TraceFacts> StreamTrace(const TraceSource& source, const sim::RequestSink& sink) {
+  CACHALOT_RETURN_IF_ERROR(CheckSource(source));
+  if (source.workload.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const sim::ReadTraceOptions read, ReadOptionsOf(source));
+    return sim::StreamTraceFile(source.path, read, sink);
   }
-  return sim::ReadTraceFile(source.path, read);
+  CACHALOT_RETURN_IF_ERROR(sim::StreamWorkload(source.workload, WorkloadOptionsOf(source), sink));
+  return FactsOfWorkload(source, source.requests);
 }
 
-std::string DescribeTrace(const TraceSource& source, const sim::TraceFile& file) {
-  if (!source.workload.empty()) return fmt::format("{}: {} requests", source.workload, file.trace.requests.size());
-  return fmt::format("{}: {}{}, {} requests", source.path, file.format,
-                     source.read.format.empty() ? " by its first line" : "", FormatCount(file.trace.requests.size()));
+std::string DescribeTrace(const TraceSource& source, const sim::TraceFacts& facts) {
+  if (!source.workload.empty()) return fmt::format("{}: {} requests", source.workload, facts.requests);
+  return fmt::format("{}: {}{}, {} requests", source.path, facts.format,
+                     source.read.format.empty() ? " by its first line" : "", FormatCount(facts.requests));
 }
 
-std::string DescribeSkipped(const sim::TraceFile& file) {
-  if (file.skipped_lines == 0) return "";
-  return fmt::format("{} bad line{} skipped, the first: {}", FormatCount(file.skipped_lines),
-                     file.skipped_lines == 1 ? "" : "s", file.first_skipped);
+std::string DescribeSkipped(const sim::TraceFacts& facts) {
+  if (facts.skipped_lines == 0) return "";
+  return fmt::format("{} bad line{} skipped, the first: {}", FormatCount(facts.skipped_lines),
+                     facts.skipped_lines == 1 ? "" : "s", facts.first_skipped);
 }
 
-std::string Describe(const TraceSource& source, const sim::TraceFile& file) {
-  const std::string skipped = DescribeSkipped(file);
-  return DescribeTrace(source, file) + (skipped.empty() ? "" : "; " + skipped);
+std::string Describe(const TraceSource& source, const sim::TraceFacts& facts) {
+  const std::string skipped = DescribeSkipped(facts);
+  return DescribeTrace(source, facts) + (skipped.empty() ? "" : "; " + skipped);
 }
 
 }  // namespace cachalot::cli

@@ -1,5 +1,5 @@
 // TraceSource says which requests a command is about: those of a file, or made-up ones.
-// Threads:   plain data; LoadTrace reads files.
+// Threads:   plain data; LoadTrace and StreamTrace read files.
 // Ownership: none.
 // Invariant: each setting is declared once (base/options.h). Equal settings and files give equal traces.
 // Cost:      that of sim/read_trace.h and sim/workload.h.
@@ -54,12 +54,14 @@ bool ChangesTrace(std::string_view name);
 
 // kInvalid unless there is either a path or a workload. The format of a workload is its name.
 Result<sim::TraceFile> LoadTrace(const TraceSource& source);
+// The same, one request after the other, none of which is kept (sim/read_trace.h).
+Result<sim::TraceFacts> StreamTrace(const TraceSource& source, const sim::RequestSink& sink);
 
 // A line about what was read: format, requests.
-std::string DescribeTrace(const TraceSource& source, const sim::TraceFile& file);
+std::string DescribeTrace(const TraceSource& source, const sim::TraceFacts& facts);
 // How many lines were skipped, and why the first; empty: none.
-std::string DescribeSkipped(const sim::TraceFile& file);
+std::string DescribeSkipped(const sim::TraceFacts& facts);
 // Both.
-std::string Describe(const TraceSource& source, const sim::TraceFile& file);
+std::string Describe(const TraceSource& source, const sim::TraceFacts& facts);
 
 }  // namespace cachalot::cli

@@ -14,23 +14,26 @@ kv::EntryId BlockCache::Name(uint64_t id, kv::EntryId parent) {
   if (!is_new) return found->second;
   if (spare_.empty()) {
     blocks_.emplace_back();
-    next_uses_.emplace_back();
   } else {
     found->second = spare_.back();
     spare_.pop_back();
   }
-  blocks_[found->second] = {.id = id, .parent = parent};
+  blocks_[found->second] = {.id = id, .before = parent == kNone ? id : blocks_[parent].id, .parent = parent};
   return found->second;
 }
 
-uint64_t BlockCache::Use(const TraceRequest& request, uint32_t block_tokens, std::span<const uint64_t> next_uses) {
+Result<uint64_t> BlockCache::Use(const TraceRequest& request, uint32_t block_tokens,
+                                 std::span<const uint64_t> next_uses) {
   uint64_t hits = 0, known = 0;
   path_.clear();
-  for (const uint64_t id : request.blocks) {
-    const auto found = entry_of_.find(id);
-    if (found == entry_of_.end()) break;
+  for (size_t i = 0; i < request.blocks.size(); ++i) {
+    const auto found = entry_of_.find(request.blocks[i]);
+    if (found == entry_of_.end()) continue;
+    const Block& block = blocks_[found->second];
+    if (block.before != request.blocks[i == 0 ? 0 : i - 1]) return DisplacedId(block.id);
+    if (known < i) continue;  // one before it is forgotten
     path_.push_back(found->second);
-    if (blocks_[found->second].resident && hits == known) ++hits;
+    if (block.resident && hits == known) ++hits;
     ++known;
   }
   kv::Arrival arrival{.now = request.arrival, .prompt_tokens = request.input_tokens};
@@ -42,9 +45,10 @@ uint64_t BlockCache::Use(const TraceRequest& request, uint32_t block_tokens, std
   for (size_t i = known; i < request.blocks.size(); ++i) {
     path_.push_back(Name(request.blocks[i], path_.empty() ? kNone : path_.back()));
   }
+  if (!next_uses.empty()) next_uses_.resize(blocks_.size());
   for (size_t i = path_.size(); i-- > 0;) {
     Block& block = blocks_[path_[i]];
-    next_uses_[path_[i]] = next_uses[i];
+    if (!next_uses.empty()) next_uses_[path_[i]] = next_uses[i];
     if (block.resident) {
       policy_->Touch(path_[i], request.arrival);
       continue;

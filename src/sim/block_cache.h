@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/status.h"
 #include "kv/eviction.h"
 #include "sim/trace.h"
 
@@ -35,9 +36,10 @@ class BlockCache {
   };
   BlockCache(std::unique_ptr<kv::EvictionPolicy> policy, const Options& options);
 
-  // How many leading blocks were resident; then all are touched or inserted. `next_uses`, one per block, is kept where
-  // NextUses() is read.
-  uint64_t Use(const TraceRequest& request, uint32_t block_tokens, std::span<const uint64_t> next_uses);
+  // How many leading blocks were resident; then all are touched or inserted. `next_uses`, one per block or empty, is
+  // kept where NextUses() is read. kInvalid, and nothing happens, where a block that is known follows another one than
+  // before. Requires: no id is twice in the request.
+  Result<uint64_t> Use(const TraceRequest& request, uint32_t block_tokens, std::span<const uint64_t> next_uses);
 
   uint64_t inserted() const { return inserted_; }
   uint64_t evicted() const { return evicted_; }
@@ -48,6 +50,7 @@ class BlockCache {
   static constexpr kv::EntryId kNone = UINT32_MAX;
   struct Block {
     uint64_t id = 0;
+    uint64_t before = 0;  // id that it follows, which may be forgotten; its own: none
     kv::EntryId parent = kNone;
     uint32_t resident_children = 0;
     bool resident = false;

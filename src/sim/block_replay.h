@@ -1,17 +1,22 @@
-// ReplayBlocks runs a trace through a cache of blocks and one of the server's own eviction policies, without a model.
-// Threads:   a pure function.
-// Ownership: none.
+// BlockReplay runs a trace through a cache of blocks and one of the server's own eviction policies, without a model.
+// Threads:   one.
+// Ownership: owns its cache.
 // Invariant: the same trace and options give the same result.
-// Cost:      O(log capacity) per block of the trace.
+// Cost:      O(log capacity) per block of the trace; memory for the blocks that the cache knows, however long the trace
+//            is. ReplayBlocks with the policy that looks ahead: for all uses of blocks besides.
 //
 // A request hits the leading run of its blocks that are resident; then all its blocks are touched or inserted, last
 // block first, so that tails leave first.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "base/status.h"
+#include "kv/eviction.h"
+#include "sim/block_cache.h"
 #include "sim/trace.h"
 
 namespace cachalot::sim {
@@ -48,7 +53,29 @@ struct BlockReplayResult {
   double SavedWorkRate() const { return work == 0 ? 0 : saved_work / work; }
 };
 
-// kInvalid for an unknown policy, a capacity of 0, and a warm-up that leaves no request.
+// Takes the requests one after the other.
+class BlockReplay {
+ public:
+  // kInvalid for an unknown policy, for one that looks ahead, and for a capacity of 0.
+  static Result<BlockReplay> Make(const BlockReplayOptions& options);
+
+  // See BlockCache::Use.
+  Status Take(const TraceRequest& request, uint32_t block_tokens);
+  // kInvalid for a warm-up that left no request.
+  Result<BlockReplayResult> Finish() const;
+
+ private:
+  friend Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOptions& options);
+  BlockReplay(const BlockReplayOptions& options, std::unique_ptr<kv::EvictionPolicy> policy);
+  Status Use(const TraceRequest& request, uint32_t block_tokens, std::span<const uint64_t> next_uses);
+
+  BlockReplayOptions options_;
+  BlockCache cache_;
+  BlockReplayResult result_;
+  uint64_t taken_ = 0;  // requests, those of the warm-up too
+};
+
+// Of a whole trace, and also with the policy that looks ahead.
 Result<BlockReplayResult> ReplayBlocks(const Trace& trace, const BlockReplayOptions& options);
 
 }  // namespace cachalot::sim

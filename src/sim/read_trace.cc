@@ -64,9 +64,11 @@ Result<const KnownFormat*> GuessFormat(std::string_view line) {
 // Reads a trace line by line.
 class Reader {
  public:
-  explicit Reader(const ReadTraceOptions& options) : options_(options), text_(file_.trace) {}
+  // What is kept of the requests' text goes to `trace`; they themselves go to the sink.
+  Reader(const ReadTraceOptions& options, Kept kept, Trace& trace, const RequestSink& sink)
+      : options_(options), kept_(kept), trace_(trace), sink_(sink), text_(trace, kept) {}
 
-  Result<TraceFile> Read(LineSource lines) && {
+  Result<TraceFacts> Read(LineSource lines) && {
     CACHALOT_RETURN_IF_ERROR(CheckOptions());
     std::string_view line;
     while (true) {
@@ -75,7 +77,7 @@ class Reader {
       if (Trimmed(line).empty()) continue;
       if (format_ == nullptr) CACHALOT_RETURN_IF_ERROR(Begin(line));
       const Status status = Add(line, lines.number());
-      if (blocks_ > kMostBlocks) {
+      if (kept_blocks_ > kMostBlocks) {
         return Invalid(
             fmt::format("line {}: more than {} blocks: expected a larger --block-tokens, or a part of the trace",
                         lines.number(), kMostBlocks));
@@ -83,7 +85,7 @@ class Reader {
       if (status.ok()) continue;
       const Status named = status.Annotate(fmt::format("line {}", lines.number()));
       if (!options_.skip_bad) return named;
-      if (file_.skipped_lines++ == 0) file_.first_skipped = named.message();
+      if (facts_.skipped_lines++ == 0) facts_.first_skipped = named.message();
     }
     return Finish();
   }
@@ -102,7 +104,7 @@ class Reader {
     if (!options_.reuse.empty()) {
       const Result<ReuseModel> reuse = ParseReuseModel(options_.reuse);
       if (!reuse.ok()) return reuse.status().Annotate("--reuse");
-      reuse_ = *reuse;
+      author_.emplace(*reuse, options_.seed);
     }
     if (options_.format.empty()) return OkStatus();
     CACHALOT_ASSIGN_OR_RETURN(known_, FindFormat(options_.format));
@@ -113,108 +115,150 @@ class Reader {
     if (known_ == nullptr) {
       CACHALOT_ASSIGN_OR_RETURN(known_, GuessFormat(first_line));
     }
-    if (known_->tells_reuse && reuse_) {
+    if (known_->tells_reuse && author_) {
       return Invalid(
           fmt::format("a {} trace says itself what its requests have in common: --reuse has no place", known_->name));
     }
-    if (!known_->tells_reuse && !reuse_) {
+    if (!known_->tells_reuse && !author_) {
       return Invalid(
           fmt::format("{} traces do not say what their requests have in common, and hit rates hang on it: "
                       "expected --reuse none, system:TOKENS, chat:SHARE or session",
                       known_->name));
     }
-    file_.format = known_->name;
-    file_.trace.block_tokens = options_.block_tokens == 0 ? known_->block_tokens : options_.block_tokens;
+    facts_.format = known_->name;
+    trace_.block_tokens = options_.block_tokens == 0 ? known_->block_tokens : options_.block_tokens;
     sorts_ = options_.sort || !known_->in_order;
-    format_ = known_->make({options_, file_.trace, text_});
+    format_ = known_->make({options_, trace_, text_, kept_});
     return OkStatus();
   }
 
   Status Add(std::string_view line, uint64_t number) {
     CACHALOT_ASSIGN_OR_RETURN(std::optional<TraceRequest> request, format_->Read(line));
     if (!request) return OkStatus();
-    if (!sorts_ && !numbers_.empty()) {
-      CACHALOT_RETURN_IF_ERROR(CheckTimes(file_.trace.requests.back().arrival, numbers_.back(), request->arrival));
-    }
-    blocks_ += request->input_tokens / file_.trace.block_tokens + 1;
-    file_.trace.requests.push_back(std::move(*request));
+    if (sorts_ || kept_ == Kept::kText) kept_blocks_ += request->input_tokens / trace_.block_tokens + 1;
+    if (!sorts_) return Give(std::move(*request), number);
+    unsorted_.push_back(std::move(*request));
     numbers_.push_back(number);
     return OkStatus();
   }
 
+  // The next in order, which stood in that line.
+  Status Give(TraceRequest request, uint64_t number) {
+    if (last_) CACHALOT_RETURN_IF_ERROR(CheckTimes(*last_, request.arrival));
+    const Place place{request.arrival, number};
+    if (!first_) first_ = known_->from_start ? Nanos(0) : request.arrival;
+    request.arrival -= *first_;
+    if (author_) {
+      author_->Write(&request);
+      std::vector<uint32_t> words = WordsOf(trace_, request);
+      words.resize(request.input_tokens);
+      text_.NameBlocks(words, &request);
+    }
+    CACHALOT_RETURN_IF_ERROR(sink_(std::move(request), trace_.block_tokens));
+    last_ = place;
+    ++facts_.requests;
+    return OkStatus();
+  }
+
+  struct Place {
+    Nanos arrival;
+    uint64_t line;
+  };
+
   // Of two requests that follow each other.
-  Status CheckTimes(Nanos before, uint64_t line_before, Nanos arrival) const {
-    const double seconds = ToSeconds(arrival - before);
+  Status CheckTimes(const Place& before, Nanos arrival) const {
+    const double seconds = ToSeconds(arrival - before.arrival);
     if (seconds < 0) {
       return Invalid(fmt::format("its time is {:g} s before that of line {}: expected them in order, or --sort",
-                                 -seconds, line_before));
+                                 -seconds, before.line));
     }
     if (seconds <= options_.longest_gap) return OkStatus();
     return Invalid(
         fmt::format("its time is {:g} s after that of line {}, as if the clock had jumped: expected at most "
                     "{:g} s (--longest-gap)",
-                    seconds, line_before, options_.longest_gap));
+                    seconds, before.line, options_.longest_gap));
   }
 
-  Result<TraceFile> Finish() {
-    std::vector<TraceRequest>& requests = file_.trace.requests;
-    if (requests.empty()) {
-      if (file_.skipped_lines == 0) return Invalid("the trace has no requests");
+  Result<TraceFacts> Finish() {
+    if (facts_.requests + unsorted_.size() == 0) {
+      if (facts_.skipped_lines == 0) return Invalid("the trace has no requests");
       return Invalid(fmt::format("the trace has no requests: {} lines were skipped, the first because of: {}",
-                                 file_.skipped_lines, file_.first_skipped));
+                                 facts_.skipped_lines, facts_.first_skipped));
     }
-    if (sorts_) CACHALOT_RETURN_IF_ERROR(Sort());
-    if (!known_->from_start) {
-      const Nanos first = requests.front().arrival;
-      for (TraceRequest& request : requests) request.arrival -= first;
-    }
-    if (reuse_) CACHALOT_RETURN_IF_ERROR(ApplyReuse(*reuse_, options_.seed, &file_.trace));
-    return std::move(file_);
+    CACHALOT_RETURN_IF_ERROR(GiveSorted());
+    if (author_) CACHALOT_RETURN_IF_ERROR(author_->Finish());
+    facts_.block_tokens = trace_.block_tokens;
+    return std::move(facts_);
   }
 
   // Requests that came at the same time stay as they were.
-  Status Sort() {
-    std::vector<TraceRequest>& requests = file_.trace.requests;
-    std::vector<size_t> order(requests.size());
+  Status GiveSorted() {
+    std::vector<size_t> order(unsorted_.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return requests[i].arrival; });
-    std::vector<TraceRequest> sorted;
-    sorted.reserve(requests.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (i > 0) {
-        const Status status = CheckTimes(sorted.back().arrival, numbers_[order[i - 1]], requests[order[i]].arrival);
-        if (!status.ok()) return status.Annotate(fmt::format("line {}", numbers_[order[i]]));
-      }
-      sorted.push_back(std::move(requests[order[i]]));
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return unsorted_[i].arrival; });
+    for (const size_t i : order) {
+      const Status status = Give(std::move(unsorted_[i]), numbers_[i]);
+      if (!status.ok()) return status.Annotate(fmt::format("line {}", numbers_[i]));
     }
-    requests = std::move(sorted);
     return OkStatus();
   }
 
   const ReadTraceOptions& options_;
-  TraceFile file_;
+  const Kept kept_;
+  Trace& trace_;
+  const RequestSink& sink_;
+  TraceFacts facts_;
   TextKeeper text_;
   const KnownFormat* known_ = nullptr;
-  std::optional<ReuseModel> reuse_;
+  std::optional<ReuseAuthor> author_;  // of --reuse
   bool sorts_ = false;
   std::unique_ptr<TraceFormat> format_;  // null before the first line
-  std::vector<uint64_t> numbers_;        // of the lines of the requests
-  uint64_t blocks_ = 0;
+  std::optional<Place> last_;            // that was given
+  std::optional<Nanos> first_;           // from which times are counted
+  std::vector<TraceRequest> unsorted_;   // where they must be sorted before they are given
+  std::vector<uint64_t> numbers_;        // of their lines
+  uint64_t kept_blocks_ = 0;
 };
+
+Result<TraceFile> ReadWhole(LineSource lines, const ReadTraceOptions& options) {
+  TraceFile file;
+  const RequestSink keep = [&](TraceRequest request, uint32_t) {
+    file.trace.requests.push_back(std::move(request));
+    return OkStatus();
+  };
+  CACHALOT_ASSIGN_OR_RETURN(file.facts, Reader(options, Kept::kText, file.trace, keep).Read(std::move(lines)));
+  return file;
+}
+
+Result<TraceFacts> Stream(LineSource lines, const ReadTraceOptions& options, const RequestSink& sink) {
+  Trace nothing;
+  return Reader(options, Kept::kNothing, nothing, sink).Read(std::move(lines));
+}
 
 }  // namespace
 
 std::span<const std::string_view> TraceFormatNames() { return kNames; }
 
 Result<TraceFile> ReadTrace(std::string_view text, const ReadTraceOptions& options) {
-  return Reader(options).Read(LineSource(text));
+  return ReadWhole(LineSource(text), options);
 }
 
 Result<TraceFile> ReadTraceFile(const std::string& path, const ReadTraceOptions& options) {
   CACHALOT_ASSIGN_OR_RETURN(LineSource lines, LineSource::Open(path));
-  Result<TraceFile> file = Reader(options).Read(std::move(lines));
+  Result<TraceFile> file = ReadWhole(std::move(lines), options);
   if (!file.ok()) return file.status().Annotate(path);
   return file;
+}
+
+Result<TraceFacts> StreamTrace(std::string_view text, const ReadTraceOptions& options, const RequestSink& sink) {
+  return Stream(LineSource(text), options, sink);
+}
+
+Result<TraceFacts> StreamTraceFile(const std::string& path, const ReadTraceOptions& options, const RequestSink& sink) {
+  CACHALOT_ASSIGN_OR_RETURN(LineSource lines, LineSource::Open(path));
+  Result<TraceFacts> facts = Stream(std::move(lines), options, sink);
+  if (!facts.ok()) return facts.status().Annotate(path);
+  return facts;
 }
 
 }  // namespace cachalot::sim

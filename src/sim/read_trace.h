@@ -1,10 +1,12 @@
-// ReadTrace reads the requests that serving systems publish, record or log.
-// Threads:   pure functions, but that ReadTraceFile reads a file.
+// ReadTrace reads the requests that serving systems publish, record or log: whole, or one after the other.
+// Threads:   pure functions, but that those of files read them.
 // Ownership: none.
 // Invariant: what Trace promises holds of what was read, or an error says which line, which field, and what was
 // expected.
 //            The text of requests is not kept: words stand for it (trace_text.h).
-// Cost:      linear in the text; memory linear in what the trace holds, and one line.
+// Cost:      linear in the text; memory linear in what the trace holds, and one line. Of requests that are given one
+// after
+//            the other: in one line, and in what --reuse remembers; where they must be sorted first, in their blocks.
 #pragma once
 
 #include <cstdint>
@@ -56,11 +58,17 @@ struct ReadTraceOptions {
   WordsOfText words_of_text;  // of logs that hold text; empty: about as many as a tokenizer makes of English
 };
 
-struct TraceFile {
-  Trace trace;
+struct TraceFacts {
   std::string_view format;
+  uint32_t block_tokens = 0;
+  uint64_t requests = 0;
   uint64_t skipped_lines = 0;
   std::string first_skipped;  // what was wrong there
+};
+
+struct TraceFile {
+  Trace trace;
+  TraceFacts facts;
 };
 
 std::span<const std::string_view> TraceFormatNames();
@@ -70,5 +78,11 @@ inline constexpr std::string_view kRecordFormat = "record";  // of `cachalot ser
 Result<TraceFile> ReadTrace(std::string_view text, const ReadTraceOptions& options);
 // The same of a file, which the message names.
 Result<TraceFile> ReadTraceFile(const std::string& path, const ReadTraceOptions& options);
+
+// The sink gets each request, but for the text of those that would have to be kept; what it refuses is wrong with the
+// line. Of the ids of a mooncake trace only those within a request are looked at: whether they follow what they
+// followed before is for the sink to see.
+Result<TraceFacts> StreamTrace(std::string_view text, const ReadTraceOptions& options, const RequestSink& sink);
+Result<TraceFacts> StreamTraceFile(const std::string& path, const ReadTraceOptions& options, const RequestSink& sink);
 
 }  // namespace cachalot::sim

@@ -41,11 +41,11 @@ size_t Common(const Trace& trace, size_t a, size_t b) {
 
 TEST(ReadTrace, KnowsFormatsByTheirFirstLine) {
   const ReadTraceOptions with_reuse{.reuse = "none"};
-  EXPECT_EQ(ReadSample("mooncake.jsonl").format, "mooncake");
-  EXPECT_EQ(ReadSample("record.jsonl").format, "record");
-  EXPECT_EQ(ReadSample("requests_vllm.jsonl").format, "requests");
-  EXPECT_EQ(ReadSample("azure.csv", {.longest_gap = 1e9, .reuse = "none"}).format, "azure");
-  EXPECT_EQ(ReadSample("burstgpt.csv", with_reuse).format, "burstgpt");
+  EXPECT_EQ(ReadSample("mooncake.jsonl").facts.format, "mooncake");
+  EXPECT_EQ(ReadSample("record.jsonl").facts.format, "record");
+  EXPECT_EQ(ReadSample("requests_vllm.jsonl").facts.format, "requests");
+  EXPECT_EQ(ReadSample("azure.csv", {.longest_gap = 1e9, .reuse = "none"}).facts.format, "azure");
+  EXPECT_EQ(ReadSample("burstgpt.csv", with_reuse).facts.format, "burstgpt");
   EXPECT_THAT(ErrorOf("hello\n", {}), HasSubstr("expected one of the formats record, mooncake, azure"));
   EXPECT_THAT(ErrorOf("{}", {.format = "csv"}), HasSubstr("unknown format \"csv\": expected one of record, mooncake"));
   EXPECT_THAT(ErrorOf("{}", {.format = "record"}), HasSubstr("line 1: expected the heading of a record"));

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <unordered_map>
-#include <vector>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "base/random.h"
 #include "sim/read_trace.h"
-#include "sim/trace_text.h"
 
 namespace cachalot::sim {
 namespace {
@@ -26,64 +23,6 @@ std::optional<T> NumberIn(std::string_view text) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
 }
-
-class Author {
- public:
-  Author(const ReuseModel& model, uint64_t seed, Trace& trace) : model_(model), trace_(trace), random_(seed) {}
-
-  void Write(size_t index) {
-    TraceRequest& request = trace_.requests[index];
-    const TraceRequest* before = EarlierOf(request);
-    uint64_t known = 0;
-    if (before != nullptr) {
-      request.text = before->text;
-      known = before->input_tokens + before->output_tokens;
-    } else if (model_.kind == ReuseModel::Kind::kSystem && request.input_tokens > 0) {
-      known = std::min(model_.system_tokens, request.input_tokens);
-      if (known > 0) request.text.push_back({.source = kSystemSource, .begin = 0, .tokens = known});
-    }
-    const uint64_t own = request.input_tokens - known + request.output_tokens;
-    if (own > 0) request.text.push_back({.source = index, .begin = 0, .tokens = own});
-    Remember(index);
-  }
-
- private:
-  // The request with which this one goes on; null: with none.
-  const TraceRequest* EarlierOf(const TraceRequest& request) {
-    const auto fits = [&](size_t other) {
-      const TraceRequest& before = trace_.requests[other];
-      return before.input_tokens + before.output_tokens <= request.input_tokens;
-    };
-    if (model_.kind == ReuseModel::Kind::kSession && request.session != 0) {
-      const auto last = last_of_session_.find(request.session);
-      return last != last_of_session_.end() && fits(last->second) ? &trace_.requests[last->second] : nullptr;
-    }
-    if (model_.kind != ReuseModel::Kind::kChat || open_.empty()) return nullptr;
-    const bool goes_on = random_.Uniform() < model_.chat_share;
-    const size_t first = random_.Below(open_.size());
-    for (size_t i = 0; goes_on && i < open_.size(); ++i) {
-      const size_t at = (first + i) % open_.size();
-      if (!fits(open_[at])) continue;
-      const TraceRequest* earlier = &trace_.requests[open_[at]];
-      open_.erase(open_.begin() + static_cast<ptrdiff_t>(at));
-      return earlier;
-    }
-    return nullptr;
-  }
-
-  void Remember(size_t index) {
-    if (model_.kind == ReuseModel::Kind::kSession) last_of_session_[trace_.requests[index].session] = index;
-    if (model_.kind != ReuseModel::Kind::kChat) return;
-    open_.push_back(index);
-    if (open_.size() > kMostOpen) open_.erase(open_.begin());
-  }
-
-  const ReuseModel& model_;
-  Trace& trace_;
-  SplitMix64 random_;
-  std::vector<size_t> open_;  // the last request of each conversation, oldest first
-  std::unordered_map<uint64_t, size_t> last_of_session_;
-};
 
 }  // namespace
 
@@ -104,21 +43,50 @@ Result<ReuseModel> ParseReuseModel(std::string_view text) {
                              text, kMostTokens));
 }
 
-Status ApplyReuse(const ReuseModel& model, uint64_t seed, Trace* trace) {
-  const auto has_session = [](const TraceRequest& request) { return request.session != 0; };
-  if (model.kind == ReuseModel::Kind::kSession && std::ranges::none_of(trace->requests, has_session)) {
-    return Invalid("the trace has no sessions for the reuse \"session\": expected another model");
+void ReuseAuthor::Write(TraceRequest* request) {
+  Said before = EarlierOf(*request);
+  if (before.tokens == 0 && model_.kind == ReuseModel::Kind::kSystem) {
+    before.tokens = std::min(model_.system_tokens, request->input_tokens);
+    if (before.tokens > 0) before.text = {{.source = kSystemSource, .begin = 0, .tokens = before.tokens}};
   }
-  TextKeeper keeper(*trace);
-  Author author(model, seed, *trace);
-  for (size_t i = 0; i < trace->requests.size(); ++i) {
-    author.Write(i);
-    TraceRequest& request = trace->requests[i];
-    std::vector<uint32_t> words = WordsOf(*trace, request);
-    words.resize(request.input_tokens);
-    keeper.NameBlocks(words, &request);
+  request->text = std::move(before.text);
+  const uint64_t own = request->input_tokens - before.tokens + request->output_tokens;
+  if (own > 0) request->text.push_back({.source = written_, .begin = 0, .tokens = own});
+  ++written_;
+  Remember(*request);
+}
+
+Status ReuseAuthor::Finish() const {
+  if (model_.kind != ReuseModel::Kind::kSession || !last_of_session_.empty()) return OkStatus();
+  return Invalid("the trace has no sessions for the reuse \"session\": expected another model");
+}
+
+// The request with which this one goes on; nothing: with none.
+ReuseAuthor::Said ReuseAuthor::EarlierOf(const TraceRequest& request) {
+  const auto fits = [&](const Said& before) { return before.tokens <= request.input_tokens; };
+  if (model_.kind == ReuseModel::Kind::kSession && request.session != 0) {
+    const auto last = last_of_session_.find(request.session);
+    return last != last_of_session_.end() && fits(last->second) ? last->second : Said();
   }
-  return OkStatus();
+  if (model_.kind != ReuseModel::Kind::kChat || open_.empty()) return {};
+  const bool goes_on = random_.Uniform() < model_.chat_share;
+  const size_t first = random_.Below(open_.size());
+  for (size_t i = 0; goes_on && i < open_.size(); ++i) {
+    const auto at = open_.begin() + static_cast<ptrdiff_t>((first + i) % open_.size());
+    if (!fits(*at)) continue;
+    Said earlier = std::move(*at);
+    open_.erase(at);
+    return earlier;
+  }
+  return {};
+}
+
+void ReuseAuthor::Remember(const TraceRequest& request) {
+  const auto said = [&] { return Said{request.text, request.input_tokens + request.output_tokens}; };
+  if (model_.kind == ReuseModel::Kind::kSession && request.session != 0) last_of_session_[request.session] = said();
+  if (model_.kind != ReuseModel::Kind::kChat) return;
+  open_.push_back(said());
+  if (open_.size() > kMostOpen) open_.pop_front();
 }
 
 }  // namespace cachalot::sim

@@ -1,8 +1,8 @@
 // ReuseModel says what requests have in common of which only lengths are known.
-// Threads:   plain data and pure functions.
+// Threads:   plain data and pure functions; a ReuseAuthor belongs to one thread.
 // Ownership: none.
-// Invariant: the same trace, model and seed give the same text. Lengths and times stay.
-// Cost:      linear in the tokens.
+// Invariant: the same requests, model and seed give the same text. Lengths and times stay.
+// Cost:      linear in the tokens; memory for the last request of each session, or of so many conversations.
 //
 // none:           nothing.
 // system:TOKENS:  all prompts begin with the same so many tokens.
@@ -13,8 +13,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "sim/trace.h"
 
@@ -30,7 +34,29 @@ struct ReuseModel {
 // kInvalid, with what is understood, for any other text; the empty one too.
 Result<ReuseModel> ParseReuseModel(std::string_view text);
 
-// Gives all requests of the trace their text and blocks. kInvalid when the model needs sessions and there are none.
-Status ApplyReuse(const ReuseModel& model, uint64_t seed, Trace* trace);
+class ReuseAuthor {
+ public:
+  ReuseAuthor(const ReuseModel& model, uint64_t seed) : model_(model), random_(seed) {}
+
+  // Gives the next request of a trace its text.
+  void Write(TraceRequest* request);
+  // After the last: kInvalid when the model needs sessions and there were none.
+  Status Finish() const;
+
+ private:
+  // What was said and answered.
+  struct Said {
+    std::vector<TextRun> text;
+    uint64_t tokens = 0;
+  };
+  Said EarlierOf(const TraceRequest& request);
+  void Remember(const TraceRequest& request);
+
+  const ReuseModel model_;
+  SplitMix64 random_;
+  uint64_t written_ = 0;
+  std::deque<Said> open_;  // the last request of each conversation, oldest first
+  std::unordered_map<uint64_t, Said> last_of_session_;
+};
 
 }  // namespace cachalot::sim

@@ -73,7 +73,7 @@ Result<StackDistances> MeasureStackDistances(const Trace& trace, const StackDist
   if (!(options.sampled > 0 && options.sampled <= 1)) {
     return Invalid(fmt::format("a share of {} of the blocks: expected more than 0, at most 1", options.sampled));
   }
-  CACHALOT_RETURN_IF_ERROR(CheckWarmUp(trace, options.warm_up_requests));
+  CACHALOT_RETURN_IF_ERROR(CheckWarmUp(trace.requests.size(), options.warm_up_requests));
   StackDistances out;
   out.sampled_ = options.sampled;
   UseOrder order;

@@ -6,10 +6,14 @@
 
 namespace cachalot::sim {
 
-Status CheckWarmUp(const Trace& trace, uint64_t requests) {
-  if (requests == 0 || requests < trace.requests.size()) return OkStatus();
-  return Invalid(fmt::format("a warm-up of {} requests leaves none of {} to be counted: expected fewer", requests,
-                             trace.requests.size()));
+Status CheckWarmUp(uint64_t all, uint64_t requests) {
+  if (requests == 0 || requests < all) return OkStatus();
+  return Invalid(
+      fmt::format("a warm-up of {} requests leaves none of {} to be counted: expected fewer", requests, all));
+}
+
+Status DisplacedId(uint64_t id) {
+  return Invalid(fmt::format("hash id {} stands in another place than in an earlier request", id));
 }
 
 std::string FormatTrace(const Trace& trace) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,15 @@ struct Trace {
   std::vector<uint32_t> pool;  // of the requests' text
 };
 
-// kInvalid when no request is left to be counted after so many.
-Status CheckWarmUp(const Trace& trace, uint64_t requests);
+// Takes the requests of a trace one by one, in order, as they are read or made, and of how many tokens their blocks
+// are.
+using RequestSink = std::function<Status(TraceRequest request, uint32_t block_tokens)>;
+
+// That an id follows another one than before.
+Status DisplacedId(uint64_t id);
+
+// kInvalid when of `all` requests none is left to be counted after so many.
+Status CheckWarmUp(uint64_t all, uint64_t requests);
 
 // In the Mooncake project's schema, one JSON object a line: timestamp (ms), input_length, output_length, hash_ids.
 std::string FormatTrace(const Trace& trace);

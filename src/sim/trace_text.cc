@@ -43,12 +43,13 @@ void TextKeeper::NameBlocks(std::span<const uint32_t> prompt, TraceRequest* requ
   uint64_t chain = 0;
   for (size_t begin = 0; begin < prompt.size(); begin += trace_.block_tokens) {
     chain = HashOf(prompt.subspan(begin, std::min<size_t>(trace_.block_tokens, prompt.size() - begin)), chain);
-    request->blocks.push_back(ids_.emplace(chain, ids_.size()).first->second);
+    request->blocks.push_back(kept_ == Kept::kNothing ? chain : ids_.emplace(chain, ids_.size()).first->second);
   }
 }
 
 void TextKeeper::KeepText(std::span<const uint32_t> words, TraceRequest* request) {
   request->text.clear();
+  if (kept_ == Kept::kNothing) return;
   for (size_t begin = 0; begin < words.size(); begin += kChunkWords) {
     const auto chunk = words.subspan(begin, std::min(kChunkWords, words.size() - begin));
     const uint64_t place = Pooled(chunk);

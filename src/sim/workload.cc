@@ -1,6 +1,7 @@
 #include "sim/workload.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ std::vector<Text> SharedTexts(WorkloadMaker& make, int count, double median, dou
 
 void Chat(WorkloadMaker& make) {
   const std::vector<Text> systems = SharedTexts(make, 4, 800, 0.7);
-  for (double now = 0; !make.done(); now += make.Wait(0.5)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(0.5)) {
     const uint64_t system = make.Below(systems.size());
     Talk(make, systems[system], now, {.session = make.NewSession(), .tenant = system + 1});
   }
@@ -41,7 +42,7 @@ void Chat(WorkloadMaker& make) {
 
 void System(WorkloadMaker& make) {
   const std::vector<Text> systems = SharedTexts(make, 12, 3000, 0.5);
-  for (double now = 0; !make.done(); now += make.Wait(0.3)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(0.3)) {
     const size_t system = make.Popular(systems.size());
     Text text = systems[system];
     make.Append(text, make.Tokens(120, 0.9));
@@ -51,7 +52,7 @@ void System(WorkloadMaker& make) {
 
 void Agent(WorkloadMaker& make) {
   const std::vector<Text> tools = SharedTexts(make, 3, 5000, 0.4);
-  for (double now = 0; !make.done(); now += make.Wait(6)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(6)) {
     const uint64_t kind = make.Below(tools.size());
     const Asker asker{.session = make.NewSession(), .tenant = kind + 1};
     Text text = tools[kind];
@@ -75,7 +76,7 @@ void Rag(WorkloadMaker& make) {
     document = system;
     make.Append(document, make.Tokens(4000, 0.7) / 512 * 512 + 512);
   }
-  for (double now = 0; !make.done(); now += make.Wait(0.4)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(0.4)) {
     Text text = documents[make.Popular(documents.size())];
     make.Append(text, make.Tokens(80, 0.8));
     make.Request(now, text, make.Tokens(200, 0.7), {});
@@ -87,7 +88,7 @@ void Passages(WorkloadMaker& make, bool shuffled) {
   const Text system = make.Shared(500);
   std::vector<Text> passages(kTopics * kPerTopic);
   for (Text& passage : passages) make.Append(passage, make.Tokens(350, 0.3));
-  for (double now = 0; !make.done(); now += make.Wait(0.4)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(0.4)) {
     const size_t topic = make.Popular(kTopics);
     std::vector<size_t> ranked(kPerTopic);  // by how well they fit
     for (size_t i = 0; i < kPerTopic; ++i) ranked[i] = topic * kPerTopic + i;
@@ -106,7 +107,7 @@ void RagShuffled(WorkloadMaker& make) { Passages(make, true); }
 
 void Document(WorkloadMaker& make) {
   const Text system = make.Shared(500);
-  for (double now = 0; !make.done(); now += make.Wait(8)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(8)) {
     Text text = system;
     make.Append(text, make.Tokens(24'000, 0.7));
     const Asker asker{.session = make.NewSession(), .tenant = 0};
@@ -122,7 +123,7 @@ void Document(WorkloadMaker& make) {
 
 void Code(WorkloadMaker& make) {
   const Text instructions = make.Shared(200);
-  for (double now = 0; !make.done(); now += make.Wait(20)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(20)) {
     const Asker asker{.session = make.NewSession(), .tenant = 0};
     Text file = instructions;
     make.Append(file, make.Tokens(2000, 0.9));
@@ -143,7 +144,7 @@ void Code(WorkloadMaker& make) {
 void Scan(WorkloadMaker& make) {
   const Text system = make.Shared(1000);
   double burst = 120;
-  for (double now = 0; !make.done(); now += make.Wait(1)) {
+  for (double now = 0; make.GoesOn(now); now += make.Wait(1)) {
     Talk(make, system, now, {.session = make.NewSession(), .tenant = 1});
     if (now < burst) continue;
     for (int i = 0; i < 60; ++i) {
@@ -161,11 +162,7 @@ constexpr std::string_view kNames[] = {"chat",         "system",   "agent", "rag
 constexpr Workload kWorkloads[] = {Chat, System, Agent, Rag, RagOrdered, RagShuffled, Document, Code, Scan};
 static_assert(std::size(kNames) == std::size(kWorkloads));
 
-}  // namespace
-
-std::span<const std::string_view> WorkloadNames() { return kNames; }
-
-Result<Trace> MakeWorkload(std::string_view name, const WorkloadOptions& options) {
+Result<Workload> FindWorkload(std::string_view name, const WorkloadOptions& options) {
   const auto found = std::ranges::find(kNames, name);
   if (found == std::end(kNames)) {
     return Invalid(fmt::format("unknown workload \"{}\": expected one of {}", name, fmt::join(kNames, ", ")));
@@ -176,9 +173,32 @@ Result<Trace> MakeWorkload(std::string_view name, const WorkloadOptions& options
   if (options.block_tokens == 0 || options.block_tokens > kMaxBlockTokens) {
     return Invalid(fmt::format("blocks of {} tokens: expected 1 to {}", options.block_tokens, kMaxBlockTokens));
   }
-  WorkloadMaker make(options);
-  kWorkloads[found - kNames](make);
-  return std::move(make).Take();
+  return kWorkloads[found - kNames];
+}
+
+}  // namespace
+
+std::span<const std::string_view> WorkloadNames() { return kNames; }
+
+Result<Trace> MakeWorkload(std::string_view name, const WorkloadOptions& options) {
+  CACHALOT_ASSIGN_OR_RETURN(const Workload workload, FindWorkload(name, options));
+  Trace trace;
+  const RequestSink keep = [&](TraceRequest request, uint32_t) {
+    trace.requests.push_back(std::move(request));
+    return OkStatus();
+  };
+  WorkloadMaker make(options, Kept::kText, trace, keep);
+  workload(make);
+  CACHALOT_RETURN_IF_ERROR(std::move(make).Finish());
+  return trace;
+}
+
+Status StreamWorkload(std::string_view name, const WorkloadOptions& options, const RequestSink& sink) {
+  CACHALOT_ASSIGN_OR_RETURN(const Workload workload, FindWorkload(name, options));
+  Trace nothing;
+  WorkloadMaker make(options, Kept::kNothing, nothing, sink);
+  workload(make);
+  return std::move(make).Finish();
 }
 
 }  // namespace cachalot::sim

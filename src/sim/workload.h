@@ -3,7 +3,7 @@
 // Ownership: none.
 // Invariant: the same name and options give the same trace on one build; what Trace promises holds. The text of all
 //            requests and answers is told, so that a prompt which repeats an answer is known to.
-// Cost:      linear in the tokens of the trace.
+// Cost:      linear in the tokens of the trace; memory of a stream for the conversations that are open at a time.
 //
 // chat:         people talk: a few shared system prompts, think times about two minutes; the longer a talk, the
 // likelier
@@ -40,5 +40,8 @@ std::span<const std::string_view> WorkloadNames();
 
 // kInvalid, with the names, for any other; kInvalid for blocks of 0 tokens or more than ten million requests.
 Result<Trace> MakeWorkload(std::string_view name, const WorkloadOptions& options);
+
+// The same one after the other: a block's id is then a hash of its words and all before.
+Status StreamWorkload(std::string_view name, const WorkloadOptions& options, const RequestSink& sink);
 
 }  // namespace cachalot::sim

@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 #include <utility>
-
-#include "sim/trace_text.h"
 
 namespace cachalot::sim {
 namespace {
 
 constexpr double kMinTokens = 1, kMaxTokens = 120'000;
+
+// Traces count milliseconds.
+Nanos MomentOf(double seconds) { return Nanos(std::llround(seconds * 1e3) * 1'000'000); }
 
 }  // namespace
 
@@ -33,7 +35,8 @@ void Text::CutTo(uint64_t length) {
   }
 }
 
-WorkloadMaker::WorkloadMaker(const WorkloadOptions& options) : options_(options), random_(options.seed) {
+WorkloadMaker::WorkloadMaker(const WorkloadOptions& options, Kept kept, Trace& trace, const RequestSink& sink)
+    : options_(options), sink_(sink), trace_(trace), keeper_(trace, kept), random_(options.seed) {
   trace_.block_tokens = options.block_tokens;
 }
 
@@ -70,25 +73,35 @@ Text WorkloadMaker::Shared(uint64_t tokens) {
 
 void WorkloadMaker::Request(double seconds, Text& text, uint64_t output_tokens, const Asker& asker) {
   TraceRequest request;
-  request.arrival = Nanos(std::llround(seconds * 1e3) * 1'000'000);
+  request.arrival = MomentOf(seconds);
   request.input_tokens = text.tokens;
   request.output_tokens = output_tokens;
   request.session = asker.session;
   request.tenant = asker.tenant;
   Append(text, output_tokens);
   request.text = text.runs;
-  trace_.requests.push_back(std::move(request));
+  ++made_;
+  due_.emplace(request.arrival, std::move(request));
 }
 
-Trace WorkloadMaker::Take() && {
-  std::ranges::stable_sort(trace_.requests, {}, &TraceRequest::arrival);
-  trace_.requests.resize(std::min<size_t>(trace_.requests.size(), options_.requests));
-  TextKeeper keeper(trace_);
-  for (TraceRequest& request : trace_.requests) {
+bool WorkloadMaker::GoesOn(double seconds) {
+  GiveUntil(MomentOf(seconds));
+  return status_.ok() && made_ < options_.requests;
+}
+
+Status WorkloadMaker::Finish() && {
+  GiveUntil(Nanos::max());
+  return status_;
+}
+
+void WorkloadMaker::GiveUntil(Nanos moment) {
+  while (!due_.empty() && due_.begin()->first <= moment && given_ < options_.requests && status_.ok()) {
+    TraceRequest request = std::move(due_.extract(due_.begin()).mapped());
     const std::vector<uint32_t> words = WordsOf(trace_, request);
-    keeper.NameBlocks(std::span(words).first(request.input_tokens), &request);
+    keeper_.NameBlocks(std::span(words).first(request.input_tokens), &request);
+    ++given_;
+    status_ = sink_(std::move(request), trace_.block_tokens);
   }
-  return std::move(trace_);
 }
 
 }  // namespace cachalot::sim

@@ -1,15 +1,17 @@
 // WorkloadMaker is what made-up traces are made with: draws, text that grows, and requests about it.
 // Threads:   one.
-// Ownership: owns the trace until Take().
+// Ownership: borrows the sink, and the trace that its texts are kept in; owns requests that are not due yet.
 // Invariant: the same seed and the same calls give the same trace.
-// Cost:      linear in the tokens of the trace.
+// Cost:      linear in the tokens of the trace; memory for the requests of what has begun and not ended.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/random.h"
 #include "sim/trace.h"
+#include "sim/trace_text.h"
 #include "sim/workload.h"
 
 namespace cachalot::sim {
@@ -33,7 +35,8 @@ struct Asker {
 
 class WorkloadMaker {
  public:
-  explicit WorkloadMaker(const WorkloadOptions& options);
+  // The sink gets the requests; words of their text go to the trace, where they are kept.
+  WorkloadMaker(const WorkloadOptions& options, Kept kept, Trace& trace, const RequestSink& sink);
 
   double Uniform() { return random_.Uniform(); }
   uint64_t Below(uint64_t limit) { return random_.Below(limit); }
@@ -54,14 +57,24 @@ class WorkloadMaker {
   void Request(double seconds, Text& text, uint64_t output_tokens, const Asker& asker);
   uint64_t NewSession() { return ++sessions_; }
 
-  bool done() const { return trace_.requests.size() >= options_.requests; }
-  // Conversations were made one by one: puts their requests in order, drops what is too much, and names their blocks.
-  Trace Take() &&;
+  // Whether more are wanted. Conversations are made one by one: no request that is made from now on comes before that
+  // moment, so those before it are given to the sink.
+  bool GoesOn(double seconds);
+  // Gives the rest, and drops what is too much.
+  Status Finish() &&;
 
  private:
+  void GiveUntil(Nanos moment);
+
   const WorkloadOptions options_;
+  const RequestSink& sink_;
+  Trace& trace_;
+  TextKeeper keeper_;
   SplitMix64 random_;
-  Trace trace_;
+  std::multimap<Nanos, TraceRequest> due_;  // by arrival, those of one moment as they were made
+  uint64_t made_ = 0;
+  uint64_t given_ = 0;
+  Status status_;  // of the sink
   uint64_t sources_ = 0;
   uint64_t sessions_ = 0;
   std::vector<double> shares_;  // see Popular: of the first so many, not yet divided by the last
