@@ -38,7 +38,7 @@ Result<plan::PlanRequest> RequestFor(const AdviseOptions& options, const engine:
   plan.memory_share = options.memory_share;
   plan.compute_share = options.compute_share;
   plan.link_share = options.link_share;
-  plan.calibration = options.profile;
+  plan.profile = options.profile;
   CACHALOT_ASSIGN_OR_RETURN(plan::PlanRequest request, RequestOf(plan, options.model, model));
   if (!options.step_curve.empty()) {
     CACHALOT_ASSIGN_OR_RETURN(request.machine.measured, ParseStepCurve(options.step_curve));

@@ -45,10 +45,10 @@ Result<plan::Machine> MachineOf(const PlanOptions& options, const std::string& m
   machine.memory_share = options.memory_share;
   machine.compute_share = options.compute_share;
   machine.link_share = options.link_share;
-  if (!options.calibration.empty()) {
-    CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile profile, ReadCalibrationOf(options.calibration, model));
+  if (!options.profile.empty()) {
+    CACHALOT_ASSIGN_OR_RETURN(const cost::CalibrationProfile profile, ReadCalibrationOf(options.profile, model));
     machine.measured = profile.curve;
-    machine.measured_by = profile.source;
+    machine.measured_by = profile.source.empty() ? options.profile : profile.source;
     machine.tiers = profile.tiers;
   }
   return machine;

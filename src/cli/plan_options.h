@@ -33,7 +33,7 @@ struct PlanOptions {
   double memory_share = 0.9;
   double compute_share = 0.5;
   double link_share = 0.8;
-  std::string calibration;
+  std::string profile;
   uint64_t mean = 0, p50 = 0, p99 = 0, peak = 0;
   std::string concurrency;
   double device_price = 0;
@@ -57,7 +57,7 @@ struct PlanOptions {
     f("memory-share", memory_share, "Of a device's memory that is used.");
     f("compute-share", compute_share, "Of the stated arithmetic that computing a prompt reaches.");
     f("link-share", link_share, "Of the stated rate of links and memory that is reached.");
-    f("calibration", calibration, "File of `cachalot calibrate`: how fast this machine computes.");
+    f("profile", profile, "What `cachalot calibrate` measured: how fast this machine computes and loads KV.");
     f("concurrency-mean", mean, "Sequences at once on average.");
     f("concurrency-p50", p50, "Sequences at once that half of the time is not above.");
     f("concurrency-p99", p99, "Sequences at once that 99 % of the time is not above.");

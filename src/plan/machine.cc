@@ -31,6 +31,27 @@ StepCurve CurveOf(const Machine& machine, const ModelShape& shape, const Format&
   return curve;
 }
 
+std::vector<UsableLink> UsableLinks(const Machine& machine) {
+  const auto measured = [&](LinkKind kind) {
+    std::optional<TierRate> rate;
+    if (kind == LinkKind::kHost) rate = machine.tiers[TierIndex(TierId::kHost)][static_cast<size_t>(Direction::kUp)];
+    if (kind == LinkKind::kDisk) rate = machine.tiers[TierIndex(TierId::kDisk)][static_cast<size_t>(Direction::kUp)];
+    return rate;
+  };
+  std::vector<UsableLink> links;
+  const auto add_measured = [&](LinkKind kind, const char* title) {
+    if (const std::optional<TierRate> rate = measured(kind)) links.push_back({title, kind, *rate});
+  };
+  add_measured(LinkKind::kHost, "Host link, measured");
+  add_measured(LinkKind::kDisk, "Disk, measured");
+  for (const Link& link : LinksOf(machine.device)) {
+    if (!measured(link.kind)) {
+      links.push_back({std::string(link.title), link.kind, UsableRate(link, machine.link_share)});
+    }
+  }
+  return links;
+}
+
 double MemoryRate(const Machine& machine) { return machine.device.memory_rate * machine.link_share; }
 
 }  // namespace cachalot::plan

@@ -7,11 +7,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/step_curve.h"
 #include "base/tier_rate.h"
 #include "plan/devices.h"
 #include "plan/formats.h"
+#include "plan/links.h"
 #include "plan/sharding.h"
 
 namespace cachalot::plan {
@@ -31,6 +34,14 @@ uint64_t UsableBytes(const Machine& machine);
 // What a step costs all devices of a group together. From the sheet: a prompt's rows are bound by arithmetic, and
 // reading the weights hides behind it.
 StepCurve CurveOf(const Machine& machine, const ModelShape& shape, const Format& weights);
+// What KV can move over, and how fast one gets it from there: links of the sheet at `link_share`; a host link and a
+// disk that were measured stand for those of the sheet.
+struct UsableLink {
+  std::string title;
+  LinkKind kind = LinkKind::kHost;
+  TierRate rate;
+};
+std::vector<UsableLink> UsableLinks(const Machine& machine);
 // Bytes per second at which one device reads its memory.
 double MemoryRate(const Machine& machine);
 

@@ -5,7 +5,6 @@
 
 #include "base/units.h"
 #include "plan/decoding.h"
-#include "plan/links.h"
 #include "plan/moving.h"
 #include "plan/report_tables.h"
 
@@ -127,8 +126,8 @@ Table PriceTable(const Plan& plan) {
               .columns = {{"tokens", "tokens"}, {"speed", "speed"}, {"price", "a million cost"}}};
   table.rows.push_back({Text("prompt, computed"), Speed(1 / speed.prefill_seconds),
                         Dollars(MillionComputed(request.prices, devices, speed.prefill_seconds))});
-  for (const Link& link : LinksOf(machine.device)) {
-    const Move move = PlanMove(session, UsableRate(link, machine.link_share), request.context_tokens, 0);
+  for (const UsableLink& link : UsableLinks(machine)) {
+    const Move move = PlanMove(session, link.rate, request.context_tokens, 0);
     const double seconds = move.load_seconds / static_cast<double>(request.context_tokens);
     const uint64_t token_bytes = PagedBytes(plan.sizes, request.context_tokens) / request.context_tokens;
     table.rows.push_back({Text(fmt::format("prompt, cached, over {}", link.title)), Speed(1 / seconds),

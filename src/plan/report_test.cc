@@ -161,6 +161,48 @@ TEST(Report, SaysWhichLinksBearAllReduce) {
   EXPECT_EQ(verdicts.at("Internet, 1 Gbit/s over 20 ms"), "the link is the bottleneck");
 }
 
+// By its name.
+std::vector<std::string> RowOf(const Table& table, const std::string& name) {
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    if (FormatCell(table.rows[i][0]) == name) return CellsOf(table, i);
+  }
+  return {};
+}
+
+TEST(Report, LinksAndDisksThatWereMeasuredStandForThoseOfTheSheet) {
+  PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "a100", 4096);
+  request.prices = {.device_hour = 2.5, .storage_gib_month = 0.1, .keep_hours = 1};
+  const std::string on_sheet = "NVMe disk on PCIe 4.0 x4", disk = "Disk, measured", link = "Host link, measured";
+  const auto report_of = [&] { return BuildReport(MakePlan(request).value()); };
+  EXPECT_FALSE(RowOf(*Find(report_of(), "moving"), on_sheet).empty());
+
+  request.machine.tiers[TierIndex(TierId::kDisk)][static_cast<size_t>(Direction::kUp)] = TierRate{0.001, 2e9};
+  request.machine.measured = StepCurve{0, 2e-5, 0, 0, 0};
+  request.machine.measured_by = "p.json";
+  Report report = report_of();
+  const Table& moving = *Find(report, "moving");
+  EXPECT_TRUE(RowOf(moving, on_sheet).empty());
+  EXPECT_FALSE(RowOf(moving, "PCIe 4.0 x16").empty());  // was not measured
+  EXPECT_EQ(
+      moving.notes[0],
+      "80 % of a link's stated rate, but of those that were measured what was; computing as calibrated (p.json).");
+  // 4,096 tokens of 131,072 bytes at 2 GB/s, and a millisecond; computing takes 20 us a token.
+  std::vector<std::string> cells = RowOf(moving, disk);
+  ASSERT_FALSE(cells.empty());
+  EXPECT_EQ(cells.back(), "never within the context");
+  cells.resize(5);
+  EXPECT_EQ(cells, (std::vector<std::string>{disk, "2 GB/s", "512 MiB", "269 ms", "81.9 ms"}));
+  EXPECT_EQ(RowOf(*Find(report, "decoding"), disk).at(1), "2 GB/s");
+  EXPECT_FALSE(RowOf(*Find(report, "price"), "prompt, cached, over " + disk).empty());
+
+  request.machine.tiers[TierIndex(TierId::kHost)][static_cast<size_t>(Direction::kUp)] = TierRate{0, 20e9};
+  report = report_of();
+  EXPECT_TRUE(RowOf(*Find(report, "moving"), "PCIe 4.0 x16").empty());
+  EXPECT_EQ(RowOf(*Find(report, "moving"), link).at(3), "26.8 ms");
+  EXPECT_EQ(RowOf(*Find(report, "moving"), link).at(7), "6 tokens");
+  EXPECT_EQ(RowOf(*Find(report, "all_reduce"), link).at(1), "20 GB/s");
+}
+
 TEST(Report, SaysWhoseActivationsTheyAre) {
   PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "h100", 2048);
   const auto note = [&] { return Find(BuildReport(MakePlan(request).value()), "memory")->notes.back(); };

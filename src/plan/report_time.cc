@@ -1,10 +1,9 @@
-#include <array>
+#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "base/units.h"
 #include "plan/decoding.h"
-#include "plan/links.h"
 #include "plan/moving.h"
 #include "plan/report_tables.h"
 
@@ -36,15 +35,16 @@ Table MoveTable(const Plan& plan) {
                           {"break_even", "loading is sooner from"}}};
   const MovedSession session = SessionOf(plan.request.model, plan.request.weight_format, plan.group.sizes, machine);
   const uint64_t limit = plan.request.model.context_tokens == 0 ? kMaxTokens : plan.request.model.context_tokens;
-  for (const Link& link : LinksOf(machine.device)) {
-    const TierRate rate = UsableRate(link, machine.link_share);
-    const Move move = PlanMove(session, rate, tokens, limit);
-    table.rows.push_back({Text(link.title), Rate(rate.bytes_per_second), Bytes(move.bytes), Seconds(move.load_seconds),
-                          Seconds(move.recompute_seconds), move.both_seconds ? Seconds(*move.both_seconds) : Text("-"),
-                          Text(move.choice),
+  for (const UsableLink& link : UsableLinks(machine)) {
+    const Move move = PlanMove(session, link.rate, tokens, limit);
+    table.rows.push_back({Text(link.title), Rate(link.rate.bytes_per_second), Bytes(move.bytes),
+                          Seconds(move.load_seconds), Seconds(move.recompute_seconds),
+                          move.both_seconds ? Seconds(*move.both_seconds) : Text("-"), Text(move.choice),
                           move.break_even_tokens ? Tokens(*move.break_even_tokens) : Text("never within the context")});
   }
-  table.notes = {fmt::format("{:.0f} % of a link's stated rate; {}.", machine.link_share * 100, ComputingOf(machine)),
+  const bool measured = std::ranges::any_of(machine.tiers, [](const auto& ways) { return ways.front().has_value(); });
+  table.notes = {fmt::format("{:.0f} % of a link's stated rate{}; {}.", machine.link_share * 100,
+                             measured ? ", but of those that were measured what was" : "", ComputingOf(machine)),
                  "What the server would do is its own policy's choice for a session that comes back alone."};
   return table;
 }
@@ -66,8 +66,8 @@ Table DecodeTable(const Plan& plan) {
                           step.kv_seconds > 0 ? Speed(1 / step.kv_seconds) : Text("-"), Speed(1 / step.seconds())});
   };
   add("device memory", MemoryRate(machine));
-  for (const Link& link : LinksOf(machine.device)) {
-    if (link.kind != LinkKind::kDevice) add(link.title, machine.link_share * link.bytes_per_second);
+  for (const UsableLink& link : UsableLinks(machine)) {
+    if (link.kind != LinkKind::kDevice) add(link.title, link.rate.bytes_per_second);
   }
   table.notes = {"Weights are always read from device memory; each of a group's devices reads its own part."};
   return table;
@@ -97,11 +97,10 @@ Table AllReduceTable(const Plan& plan) {
   }
   const DecodedModel model{group->shard.shape, plan.request.weight_format, group->sizes};
   const DecodeStep step = PlanDecode(model, machine, MemoryRate(machine), 1, plan.request.context_tokens);
-  for (const Link& link : LinksOf(machine.device)) {
+  for (const UsableLink& link : UsableLinks(machine)) {
     if (link.kind == LinkKind::kDisk) continue;
-    const TierRate rate = UsableRate(link, machine.link_share);
-    const AllReduce reduce = PlanAllReduce(plan.request.model, devices, rate, 1, step.seconds());
-    table.rows.push_back({Text(link.title), Rate(rate.bytes_per_second), Bytes(reduce.bytes_per_token),
+    const AllReduce reduce = PlanAllReduce(plan.request.model, devices, link.rate, 1, step.seconds());
+    table.rows.push_back({Text(link.title), Rate(link.rate.bytes_per_second), Bytes(reduce.bytes_per_token),
                           Seconds(reduce.seconds), Seconds(step.seconds()), Share(reduce.share),
                           Text(VerdictOf(reduce.share))});
   }
