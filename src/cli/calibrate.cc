@@ -104,6 +104,7 @@ Status CalibrateCommand(const Arguments& arguments) {
                                                          [&](double share) { bar.Show(share); }));
   }
   const CalibrationFit fit = FitCalibration(points);
+  CACHALOT_RETURN_IF_ERROR(CheckFit(fit));
   profile.curve = fit.curve;
   profile.relative_error = fit.relative_error;
   if (!disk_path.empty()) {

@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "cli/bench_report.h"
 #include "cost/step_cost.h"
 #include "kv/kv_manager.h"
@@ -136,6 +138,15 @@ CalibrationFit FitCalibration(const std::vector<CalibrationPoint>& points) {
     fit.relative_error += std::abs(fit.predicted.back() / point.seconds - 1) / static_cast<double>(points.size());
   }
   return fit;
+}
+
+Status CheckFit(const CalibrationFit& fit) {
+  constexpr double kMostError = 0.5;  // 0.07 to 0.1 where nothing else runs
+  if (fit.relative_error <= kMostError) return OkStatus();
+  return Unavailable(
+      fmt::format("steps took {:.0f} % more or less than any curve says, as if something else kept the machine busy: "
+                  "expected at most {:.0f} %; nothing is stored",
+                  fit.relative_error * 100, kMostError * 100));
 }
 
 }  // namespace cachalot::cli

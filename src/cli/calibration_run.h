@@ -46,4 +46,7 @@ Result<std::vector<CalibrationPoint>> MeasureCalibration(exec::Executor& executo
 
 CalibrationFit FitCalibration(const std::vector<CalibrationPoint>& points);
 
+// kUnavailable where the steps are so far from any curve that something else must have kept the machine busy.
+Status CheckFit(const CalibrationFit& fit);
+
 }  // namespace cachalot::cli

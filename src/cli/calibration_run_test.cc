@@ -55,6 +55,18 @@ TEST(CalibrationRun, FindsTheCurveOfAMachineThatIsHeldUpNowAndThen) {
   const CalibrationFit fit = FitCalibration(*points);
   EXPECT_LT(fit.relative_error, 0.005);
   for (size_t i = 0; i < kTruth.size(); ++i) EXPECT_NEAR(fit.curve[i] / kTruth[i], 1, 0.05) << kStepTerms[i];
+  EXPECT_TRUE(CheckFit(fit).ok());
+}
+
+TEST(CalibrationRun, WhatNoCurveFitsIsNoMeasurement) {
+  ManualClock clock;
+  CurveExecutor executor({.context_tokens = 8192, .limits = {512, 64}, .windows = {0, 0, 512, 512}}, clock);
+  auto points = MeasureCalibration(executor, 8192, clock, [](double) {});
+  ASSERT_TRUE(points.ok()) << points.status().message();
+  for (size_t i = 0; i < points->size(); i += 3) (*points)[i].seconds *= 30;
+  const Status status = CheckFit(FitCalibration(*points));
+  EXPECT_EQ(status.code(), Code::kUnavailable);
+  EXPECT_NE(status.message().find("as if something else kept the machine busy"), std::string::npos) << status.message();
 }
 
 TEST(CalibrationRun, KeepsToWhatThereIs) {

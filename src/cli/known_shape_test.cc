@@ -55,7 +55,7 @@ TEST(Calibration, OfAnotherModelIsRefusedByWhoeverIsToldBoth) {
 
   const auto by_plan = [&](const std::string& model) {
     PlanOptions options;
-    options.calibration = path;
+    options.profile = path;
     return RequestOf(options, model, LoadShape(model).value()).status().message();
   };
   EXPECT_EQ(by_plan(own), "");
