@@ -161,6 +161,39 @@ TEST(Levers, OtherArchitecturesKeepLess) {
   EXPECT_EQ(LeverIn(LeversOf(present), "a model with sliding windows"), nullptr);
 }
 
+// What has half the bytes a token is twice as often in each tier, whose bytes stay; so do a window's layers.
+TEST(Levers, TiersHoldAsManyBytesOfWhatIsSmaller) {
+  const auto bytes_of = [](const Setting& s, uint64_t slots) {
+    return static_cast<double>(slots * PlanKvLayout(s.kv, s.context_tokens).value().slot_bytes);
+  };
+  for (const char* model : {"llama-3.1-8b", "gemma-3-27b"}) {
+    Present present = SmallPresent();
+    present.request.model = KnownModel(model);
+    present.request.kv.block_tokens = 32;
+    present.setting = *SettingOf(present.request, 0);
+    Setting& now = present.setting;
+    now.host_slots = 40'000;
+    now.disk_slots = 500'000;
+    const std::vector<Lever> levers = LeversOf(present);
+    int seen = 0;
+    for (const char* name : {"KV as int8", "KV as int4", "smaller blocks", "a model with grouped queries",
+                             "a model with sliding windows", "a model with latent attention"}) {
+      const Lever* lever = LeverIn(levers, name);
+      if (lever == nullptr) continue;
+      ++seen;
+      const Setting& s = lever->setting;
+      SCOPED_TRACE(std::string(model) + ", " + name);
+      EXPECT_GT(s.slots, now.slots);
+      EXPECT_EQ(now.slot_bytes, PlanKvLayout(now.kv, now.context_tokens).value().slot_bytes);
+      EXPECT_NEAR(bytes_of(s, s.slots) / bytes_of(now, now.slots), 1, 0.001);
+      EXPECT_NEAR(bytes_of(s, s.host_slots) / bytes_of(now, now.host_slots), 1, 0.001);
+      EXPECT_NEAR(bytes_of(s, s.disk_slots) / bytes_of(now, now.disk_slots), 1, 0.001);
+      EXPECT_EQ(s.slot_bytes, PlanKvLayout(s.kv, s.context_tokens).value().slot_bytes);
+    }
+    EXPECT_EQ(seen, std::string(model) == "llama-3.1-8b" ? 6 : 5);
+  }
+}
+
 TEST(Credits, ArePagingAndPrefixCachingAgainstGoingWithout) {
   Present present = SmallPresent();
   present.setting.slots = 5 * 8192 / 16;  // five whole contexts

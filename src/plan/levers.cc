@@ -113,6 +113,21 @@ void AddSteps(Levers& levers) {
   }
 }
 
+// Blocks are of another size now: each tier holds as many bytes of them as before.
+void SetSlotBytes(Setting& setting, uint64_t slot_bytes) {
+  for (uint64_t* slots : {&setting.slots, &setting.host_slots, &setting.disk_slots}) {
+    *slots = *slots * setting.slot_bytes / slot_bytes;
+  }
+  setting.slot_bytes = slot_bytes;
+}
+
+// The same where its KV is of another shape.
+void SetKv(Setting& setting, const KvShape& kv) {
+  setting.kv = kv;
+  const Result<KvLayout> layout = PlanKvLayout(kv, setting.context_tokens);
+  if (layout.ok()) SetSlotBytes(setting, layout->slot_bytes);
+}
+
 // Blocks of 16 tokens instead of larger ones.
 void AddBlocks(Levers& levers) {
   constexpr uint32_t kSmall = 16;
@@ -123,8 +138,7 @@ void AddBlocks(Levers& levers) {
   if (!small.ok()) return;
   Setting setting = levers.now();
   setting.kv = small->kv;
-  setting.slots = small->slots;
-  setting.slot_bytes = small->slot_bytes;
+  SetSlotBytes(setting, small->slot_bytes);
   levers.Add({.name = "smaller blocks", .flags = "--block-tokens 16", .setting = setting});
 }
 
@@ -156,17 +170,16 @@ void AddTiers(Levers& levers) {
   }
 }
 
-// Of a pool whose tokens take a share of what they take now.
+// Tokens take a share of what they take now, in every tier and on every link.
 Setting Shrunk(const Setting& now, double share) {
   Setting setting = now;
-  for (uint64_t* slots : {&setting.slots, &setting.host_slots, &setting.disk_slots}) {
-    *slots = static_cast<uint64_t>(static_cast<double>(*slots) / share);
-  }
-  for (LayerKvShape& layer : setting.kv.layers) {  // so that links and disks move as much less
-    const auto bytes = static_cast<double>(KvBytesPerToken(layer, setting.kv.type)) * share;
-    const uint32_t pair = 2 * KvTypeBytes(setting.kv.type);
+  KvShape kv = now.kv;
+  for (LayerKvShape& layer : kv.layers) {
+    const auto bytes = static_cast<double>(KvBytesPerToken(layer, kv.type)) * share;
+    const uint32_t pair = 2 * KvTypeBytes(kv.type);
     layer = {.kv_heads = static_cast<uint32_t>(std::ceil(bytes / pair)), .k_dim = 2, .window = layer.window};
   }
+  SetKv(setting, kv);
   setting.reading[2] *= share;
   setting.reading[3] *= share;
   return setting;
@@ -265,25 +278,21 @@ void AddShards(Levers& levers) {
               .note = std::string(kEstimate)});
 }
 
-// All but each sixth layer see no more than a window, in a pool of as many bytes. Requires layers that see all.
+// All but each sixth layer see no more than a window. Requires layers that see all.
 Setting WithWindows(const Setting& now, uint32_t window, size_t period) {
   Setting setting = now;
+  KvShape kv = now.kv;
   double full = 0;
-  for (size_t i = 0; i < setting.kv.layers.size(); ++i) {
-    if ((i + 1) % period != 0) setting.kv.layers[i].window = window;
+  for (size_t i = 0; i < kv.layers.size(); ++i) {
+    if ((i + 1) % period != 0) kv.layers[i].window = window;
     if ((i + 1) % period == 0) ++full;
   }
-  full /= static_cast<double>(setting.kv.layers.size());
+  full /= static_cast<double>(kv.layers.size());
   for (StepCurve* part : {&setting.curve, &setting.reading}) {
     (*part)[3] = (*part)[2] * (1 - full);
     (*part)[2] *= full;
   }
-  if (const Result<KvLayout> layout = PlanKvLayout(setting.kv, setting.context_tokens); layout.ok()) {
-    setting.slot_bytes = layout->slot_bytes;
-    for (uint64_t* slots : {&setting.slots, &setting.host_slots, &setting.disk_slots}) {
-      *slots = *slots * now.slot_bytes / layout->slot_bytes;
-    }
-  }
+  SetKv(setting, kv);
   return setting;
 }
 
