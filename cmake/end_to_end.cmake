@@ -37,3 +37,10 @@ set(CACHALOT_ORACLE_PYTHON ${Python3_EXECUTABLE} CACHE FILEPATH "A Python that h
 cachalot_end_to_end(end_to_end_openai "slow;oracle"
                     ${CACHALOT_ORACLE_PYTHON} tests/server/openai_test.py --cachalot $<TARGET_FILE:cachalot>)
 set_tests_properties(end_to_end_openai PROPERTIES SKIP_RETURN_CODE 77)
+
+# "trace": needs a file that others published; skipped (77) where it is not given.
+set(CACHALOT_MOONCAKE_TRACE "" CACHE FILEPATH "FAST25-release/traces/conversation_trace.jsonl of kvcache-ai/Mooncake")
+cachalot_end_to_end(paper_mooncake "slow;trace"
+                    sh -c "test -f \"$1\" || exit 77 && exec \"$0\" replay paper mooncake --trace \"$1\""
+                    $<TARGET_FILE:cachalot> "${CACHALOT_MOONCAKE_TRACE}")
+set_tests_properties(paper_mooncake PROPERTIES SKIP_RETURN_CODE 77)
