@@ -1,10 +1,6 @@
 #include "cli/disk_packing.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <numbers>
 #include <optional>
 #include <vector>
 
@@ -15,31 +11,18 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "codec/byte_planes.h"
+#include "codec/sample_values.h"
 
 namespace cachalot::cli {
 namespace {
 
 constexpr size_t kTriedBytes = 1 << 20;
 
-// The upper bytes of what `type` makes of a value, which is within its range; cut, not rounded.
-uint32_t BitsOf(float value, KvType type) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if (type == KvType::kF32) return bits;
-  if (type == KvType::kBF16) return bits >> 16;
-  const uint32_t exponent = bits >> 23 & 0xFF, sign = bits >> 16 & 0x8000;
-  return exponent < 113 ? sign : sign | (exponent - 112) << 10 | (bits >> 13 & 0x3FF);
-}
-
 std::vector<std::byte> NormalValues(KvType type) {
   SplitMix64 random(1);
-  std::vector<std::byte> bytes(kTriedBytes);
-  const size_t element = KvTypeBytes(type);
-  for (size_t i = 0; i < bytes.size(); i += element) {
-    const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
-    const uint32_t bits = BitsOf(static_cast<float>(radius * std::cos(2 * std::numbers::pi * random.Uniform())), type);
-    std::memcpy(&bytes[i], &bits, element);  // little endian, as KV lies in memory
-  }
-  return bytes;
+  std::vector<std::byte> values(kTriedBytes);
+  codec::FillNormal(random, {}, type, values);
+  return values;
 }
 
 }  // namespace

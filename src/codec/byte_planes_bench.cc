@@ -2,11 +2,11 @@
 #include <benchmark/benchmark.h>
 
 #include <cmath>
-#include <cstring>
-#include <numbers>
+#include <span>
 
 #include "base/random.h"
 #include "codec/byte_planes.h"
+#include "codec/sample_values.h"
 
 namespace cachalot::codec {
 namespace {
@@ -14,15 +14,6 @@ namespace {
 constexpr size_t kBytes = 1 << 20;
 
 enum Kind : int64_t { kF32Normal, kF16Normal, kF16PerChannel, kNoise };
-
-// f16 of a value that is neither subnormal nor beyond its range, cut.
-uint16_t HalfOf(float value) {
-  uint32_t bits = 0;
-  std::memcpy(&bits, &value, 4);
-  const uint32_t exponent = (bits >> 23) & 0xFF;
-  if (exponent < 113 || exponent > 142) return static_cast<uint16_t>(bits >> 16 & 0x8000);
-  return static_cast<uint16_t>((bits >> 16 & 0x8000) | (exponent - 112) << 10 | (bits >> 13 & 0x3FF));
-}
 
 // kF16PerChannel: as K lies in a block, 16 tokens of each channel side by side, whose scales and means differ.
 std::vector<std::byte> Sample(int64_t kind) {
@@ -32,17 +23,16 @@ std::vector<std::byte> Sample(int64_t kind) {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
     return bytes;
   }
-  const size_t element = kind == kF32Normal ? 4 : 2;
-  double scale = 1, mean = 0;
-  for (size_t i = 0; i < kBytes / element; ++i) {
-    if (kind == kF16PerChannel && i % 16 == 0) {
-      scale = std::exp(2 * random.Uniform() - 1.5);
-      mean = 4 * random.Uniform() - 2;
-    }
-    const double radius = std::sqrt(-2 * std::log(1 - random.Uniform()));
-    const auto value = static_cast<float>(mean + scale * radius * std::cos(2 * std::numbers::pi * random.Uniform()));
-    const uint16_t half = HalfOf(value);
-    std::memcpy(&bytes[i * element], element == 4 ? static_cast<const void*>(&value) : &half, element);
+  if (kind != kF16PerChannel) {
+    FillNormal(random, {}, kind == kF32Normal ? KvType::kF32 : KvType::kF16, bytes);
+    return bytes;
+  }
+  constexpr size_t kChannelBytes = 16 * 2;
+  for (size_t i = 0; i < kBytes; i += kChannelBytes) {
+    NormalLaw law;
+    law.deviation = std::exp(2 * random.Uniform() - 1.5);
+    law.mean = 4 * random.Uniform() - 2;
+    FillNormal(random, law, KvType::kF16, std::span(bytes).subspan(i, kChannelBytes));
   }
   return bytes;
 }
