@@ -1,16 +1,19 @@
-// Compatibility: which settings of `cachalot serve` do not go together, in one table. The server checks it when it
-// starts, and docs/compatibility.md is printed from it.
+// Compatibility: which settings of `cachalot serve` do not go together, in one table, and in another one those of which
+// the model's blocks decide. The server checks them when it starts, and docs/compatibility.md is printed from them.
 // Threads:   pure functions.
 // Ownership: none.
 // Invariant: settings that nobody changed go together. Ranges of single settings are checked elsewhere.
 // Cost:      microseconds.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
 #include "cli/model_options.h"
 #include "cli/serve_logs.h"
 #include "engine/engine.h"
@@ -41,6 +44,24 @@ std::span<const Combination> Combinations();
 
 // "--a with --b: reason", of those that hold.
 std::vector<std::string> Found(const ServeSettings& settings, Verdict verdict);
+
+// What of it is known once the model is loaded; 0: not yet, or there is none.
+struct ModelSizes {
+  uint64_t block_bytes = 0;    // of all layer groups
+  uint64_t staging_bytes = 0;  // of the disk tier
+};
+
+struct SizeCombination {
+  std::string_view options;
+  std::string_view reason;
+  // The numbers, where it holds.
+  std::optional<std::string> (*found)(const TierOptions& tiers, const ModelSizes& sizes);
+};
+
+std::span<const SizeCombination> SizeCombinations();
+
+// kInvalid for those that hold.
+Status CheckSizes(const TierOptions& tiers, const ModelSizes& sizes);
 
 // docs/compatibility.md.
 std::string CompatibilityPage();

@@ -6,6 +6,7 @@
 
 #include "base/memory_info.h"
 #include "base/units.h"
+#include "cli/compatibility.h"
 #include "tier/numa_plan.h"
 
 namespace cachalot::cli {
@@ -18,10 +19,7 @@ Result<std::unique_ptr<HostMemory>> ClaimHostMemory(const TierOptions& options, 
   if (!(options.host_share > 0 && options.host_share <= 1)) {
     return Invalid(fmt::format("--host-share is {}; expected more than 0, at most 1", options.host_share));
   }
-  if (bytes <= staging_bytes) {
-    return Invalid(fmt::format("--host-memory is {}, of which the disk tier alone takes {} as staging",
-                               FormatBytes(bytes), FormatBytes(staging_bytes)));
-  }
+  CACHALOT_RETURN_IF_ERROR(CheckSizes(options, {.staging_bytes = staging_bytes}));
   CACHALOT_ASSIGN_OR_RETURN(const MemoryInfo available, ReadMemoryInfo());
   const Result<tier::NumaTopology> topology = tier::ReadNumaTopology();
   Result<tier::HostArena> arena =

@@ -136,11 +136,8 @@ Status PlanMemory(const ModelOptions& options, const engine::EngineOptions& engi
 Status OpenStore(const TierOptions& options, uint64_t limit_bytes, const TierRateTable& measured, LoadedModel* model) {
   if (options.disk_path.empty()) return OkStatus();
   const KvLayout& layout = model->weights->layout();
-  const uint64_t block_bytes = layout.slot_bytes * layout.groups.size(), least = 32 * block_bytes;
-  if (options.disk_size.bytes < least) {
-    return Invalid(fmt::format("--disk-path needs a --disk-size of at least {}: 32 blocks of {}; got {}",
-                               FormatBytes(least), FormatBytes(block_bytes), FormatBytes(options.disk_size.bytes)));
-  }
+  const uint64_t block_bytes = layout.slot_bytes * layout.groups.size();
+  CACHALOT_RETURN_IF_ERROR(CheckSizes(options, {.block_bytes = block_bytes}));
   tier::DiskTierOptions disk;
   disk.folder = options.disk_path;
   disk.limit_bytes = limit_bytes;

@@ -175,10 +175,10 @@ Status ServeCommand(const Arguments& arguments) {
   }
   CACHALOT_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
   SetLogLevel(level);
+  CACHALOT_RETURN_IF_ERROR(CheckTogether({model_options, engine_options, server_options, log_options}));
   if (const auto problems = server::Problems(server_options); !problems.empty()) {  // before a model takes its time
     return Invalid(fmt::format("{}", fmt::join(problems, "; ")));
   }
-  CACHALOT_RETURN_IF_ERROR(CheckTogether({model_options, engine_options, server_options, log_options}));
 
   CACHALOT_ASSIGN_OR_RETURN(server::ApiKeys keys, KeysOf(options, engine_options.terms));
   engine_options.tenants = keys.AllTerms();
