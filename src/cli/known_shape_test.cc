@@ -59,6 +59,8 @@ TEST(Calibration, OfAnotherModelIsRefusedByWhoeverIsToldBoth) {
     return RequestOf(options, model, LoadShape(model).value()).status().message();
   };
   EXPECT_EQ(by_plan(own), "");
+  EXPECT_EQ(RequestOf({.profile = path}, own, LoadShape(own).value())->activations_by,
+            "this server's executor, in 32 bits");
   EXPECT_THAT(by_plan(other), names_both);
   EXPECT_THAT(by_plan("llama-3.1-8b"), AllOf(HasSubstr(FingerprintOf(own)), HasSubstr("of llama-3.1-8b there is")));
 

@@ -83,8 +83,10 @@ Result<plan::PlanRequest> RequestOf(const PlanOptions& options, const std::strin
   request.kv.step_tokens = options.step_rows;
   request.kv.reference_tokens = request.context_tokens;
   request.activation_bytes = options.activations.bytes;
+  // This server's executor computes on the host, and so does what it measured.
+  const bool on_host = request.machine.device.is_host() || request.machine.measured.has_value();
   const bool whole = options.tensor <= 1 && options.context_shards == 1;
-  if (request.activation_bytes == 0 && whole && model.file_bytes) {
+  if (request.activation_bytes == 0 && whole && on_host && model.file_bytes) {
     CACHALOT_ASSIGN_OR_RETURN(const auto own, ServerActivationBytes(name, {options.step_rows, request.context_tokens}));
     request.activation_bytes = own.value_or(0);
     if (own) request.activations_by = "this server's executor, in 32 bits";

@@ -70,15 +70,23 @@ TEST(PlanCommand, OfAGgufCountsItsTensorsAndItsKv) {
   EXPECT_EQ(report["tables"]["memory"]["rows"][2]["bytes"]["value"], bytes);
 }
 
-TEST(PlanCommand, OfAGgufTakesTheActivationsOfThisServersExecutor) {
+TEST(PlanCommand, OfAGgufOnTheHostTakesTheActivationsOfThisServersExecutor) {
   const std::string path = WriteGguf();
   const model::ModelSpec spec = model::ReadModelSpec(model::GgufFile::Open(path).value()).value();
   const uint64_t own = exec::CpuWorkspaceBytes(spec, {512, 64}, 256);
-  const json report = json::parse(Printed(PlanCommand, {path, "--json"}));
-  EXPECT_EQ(report["tables"]["memory"]["rows"][3]["bytes"]["value"], own);
-  const json fewer = json::parse(Printed(PlanCommand, {path, "--json", "--step-rows=64"}));
-  EXPECT_EQ(fewer["tables"]["memory"]["rows"][3]["bytes"]["value"], exec::CpuWorkspaceBytes(spec, {64, 64}, 256));
-  EXPECT_THAT(Printed(PlanCommand, {path}), HasSubstr("those of this server's executor, in 32 bits, for steps of 512"));
+  const auto activations = [&](Arguments more) -> uint64_t {
+    more.insert(more.end(), {path, "--json"});
+    return json::parse(Printed(PlanCommand, more))["tables"]["memory"]["rows"][3]["bytes"]["value"];
+  };
+  EXPECT_EQ(activations({"--device=epyc-9654"}), own);
+  EXPECT_EQ(activations({"--device=epyc-9654", "--step-rows=64"}), exec::CpuWorkspaceBytes(spec, {64, 64}, 256));
+  EXPECT_EQ(activations({"--device=epyc-9654", "--activations=5KiB"}), 5u << 10);
+  EXPECT_THAT(Printed(PlanCommand, {path, "--device=epyc-9654"}),
+              HasSubstr("those of this server's executor, in 32 bits, for steps of 512"));
+  // A device with memory of its own: as of a config.
+  EXPECT_EQ(activations({"--device=h100"}), plan::ActivationBytes(LoadShape(path).value(), 512, 64));
+  EXPECT_THAT(Printed(PlanCommand, {path, "--device=h100"}),
+              HasSubstr("an estimate for steps of 512 rows, in 16 bits, as devices keep them"));
 }
 
 // What `serve smollm2` says when it starts.

@@ -23,6 +23,9 @@ struct Device {
   std::string_view peer_link;  // to its neighbours (plan/links.h)
   std::string_view host_link;  // to the host's memory; empty where it is the same
   std::string_view source;
+
+  // What computes is the processor that the memory belongs to.
+  bool is_host() const { return host_link.empty(); }
 };
 
 std::span<const Device> Devices();

@@ -115,7 +115,8 @@ Table MemoryTable(const Plan& plan) {
   if (!memory.weights_fit) table.notes.push_back("The weights do not fit: nothing is left for KV.");
   const uint32_t rows = plan.request.kv.step_tokens;
   if (plan.request.activation_bytes == 0) {
-    table.notes.push_back(fmt::format("Activations are an estimate for steps of {} rows, in 16 bits.", rows));
+    table.notes.push_back(
+        fmt::format("Activations are an estimate for steps of {} rows, in 16 bits, as devices keep them.", rows));
   } else if (!plan.request.activations_by.empty()) {
     table.notes.push_back(
         fmt::format("Activations are those of {}, for steps of {} rows.", plan.request.activations_by, rows));

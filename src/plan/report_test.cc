@@ -206,7 +206,7 @@ TEST(Report, LinksAndDisksThatWereMeasuredStandForThoseOfTheSheet) {
 TEST(Report, SaysWhoseActivationsTheyAre) {
   PlanRequest request = RequestFor(KnownModel("llama-3.1-8b"), "h100", 2048);
   const auto note = [&] { return Find(BuildReport(MakePlan(request).value()), "memory")->notes.back(); };
-  EXPECT_EQ(note(), "Activations are an estimate for steps of 512 rows, in 16 bits.");
+  EXPECT_EQ(note(), "Activations are an estimate for steps of 512 rows, in 16 bits, as devices keep them.");
   request.activation_bytes = 1 << 20;
   request.activations_by = "this server's executor, in 32 bits";
   EXPECT_EQ(note(), "Activations are those of this server's executor, in 32 bits, for steps of 512 rows.");
