@@ -15,6 +15,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/file.h"
+#include "base/file_system.h"
 
 namespace cachalot::cli {
 namespace {
@@ -165,6 +166,10 @@ Status FlagSet::State::ReadSizes() {
 Status FlagSet::State::CheckOutputs() const {
   for (const std::string& output : outputs) {
     const std::string& path = *texts.at(output);
+    std::error_code error;
+    if (!path.empty() && !std::filesystem::is_directory(FolderAbove(path), error)) {
+      return Invalid(fmt::format("{} cannot be {}: there is no such folder", output, path));
+    }
     for (const auto& [other, value] : texts) {
       if (other == output || path.empty() || value->empty()) continue;
       if (!Replaces(path, *value) && !(outputs.contains(other) && WillBeOneFile(path, *value))) continue;

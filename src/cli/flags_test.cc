@@ -48,6 +48,13 @@ TEST_F(OutputFiles, MayBeNoFileOfAnotherSetting) {
   EXPECT_EQ(ReadFile(trace, 100).value(), "text");
 }
 
+TEST_F(OutputFiles, HaveAFolderBeforeAnythingIsDone) {
+  const std::string nowhere = Path("nowhere/new");
+  EXPECT_EQ(ErrorOf({"--log", nowhere}), "--log cannot be " + nowhere + ": there is no such folder");
+  EXPECT_EQ(ErrorOf({"--log", "cachalot_new_file_here"}), "");
+  EXPECT_EQ(ErrorOf({"--profile", nowhere}), "");  // is read, by whom it is for
+}
+
 TEST_F(OutputFiles, MayBeOthersAndOneDevice) {
   EXPECT_EQ(ErrorOf({folder_, "--log", Path("new")}), "");
   EXPECT_EQ(ErrorOf({Path("trace"), "--series", Path("new"), "--log", Path("other")}), "");

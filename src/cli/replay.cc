@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -133,7 +134,11 @@ void Print(Json::Object facts, Output output, bool json) {
 Status CheckTogether(const ReplaySettings& settings) {
   GivenOptions given = NamesInSweep(settings.replay.sweep);
   given.insert(settings.given.begin(), settings.given.end());
-  return CheckReplayOptions(given);
+  CACHALOT_RETURN_IF_ERROR(CheckReplayOptions(given));
+  constexpr std::string_view kSizes[] = {"capacity-blocks", "curve", "engine", "input-log", "print-trace"};
+  if (std::ranges::any_of(kSizes, [&](std::string_view name) { return given.contains(name); })) return OkStatus();
+  return Invalid(
+      "expected --capacity-blocks, the blocks that the cache holds, or --curve with several such sizes, or --engine");
 }
 
 }  // namespace

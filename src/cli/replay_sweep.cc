@@ -59,6 +59,8 @@ Status CheckName(std::string_view name, const Combination& before, bool engine) 
 
 Result<std::vector<Combination>> Combinations(std::string_view sweep, bool engine) {
   std::vector<Combination> all = {{}};
+  if (Parts(sweep, ';').empty())
+    return Invalid("--sweep: expected name=value,value,... between semicolons, got nothing");
   for (const std::string& part : Parts(sweep, ';')) {
     const size_t equals = part.find('=');
     const std::string name(Trimmed(std::string_view(part).substr(0, equals)));

@@ -60,6 +60,7 @@ TEST(ReplaySweep, SaysWhatIsWrongWithIt) {
     return Sweep(sweep, std::move(more)).status().message();
   };
   EXPECT_THAT(message("policy"), HasSubstr("expected name=value,value,... between semicolons, got \"policy\""));
+  EXPECT_THAT(message(" ; "), HasSubstr("between semicolons, got nothing"));
   EXPECT_THAT(message("=lru"), HasSubstr("got \"=lru\""));
   EXPECT_THAT(message("polcy=lru"), HasSubstr("polcy"));
   EXPECT_THAT(message("capacity-blocks=many"), HasSubstr("capacity-blocks"));

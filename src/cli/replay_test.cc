@@ -33,6 +33,10 @@ TEST(Replay, RefusesSettingsOfWhichOneWouldBePassedOver) {
   EXPECT_EQ(message({"--workload=chat", "--curve=10", "--sweep=seed=1"}), both("--curve", "--sweep"));
   EXPECT_EQ(message({"--workload=chat", "--requests=0", "--capacity-blocks=9"}),
             "--requests is 0: expected at least one");
+  const std::string no_size =
+      "expected --capacity-blocks, the blocks that the cache holds, or --curve with several such sizes, or --engine";
+  EXPECT_EQ(message({"--workload=chat"}), no_size);
+  EXPECT_EQ(message({"T", "--sweep=policy=lru,cost"}), no_size);
   // Of the engine, without it.
   EXPECT_EQ(message({"T", "--capacity-blocks=3", "--eviction=lru"}), alone("--eviction", "--engine"));
   EXPECT_EQ(message({"T", "--capacity-blocks=5", "--series=s.csv"}), alone("--series", "--engine"));

@@ -8,6 +8,7 @@
 namespace cachalot::cli {
 
 Result<StepCurve> ParseStepCurve(std::string_view text) {
+  const std::string_view given = text;
   StepCurve curve{};
   for (size_t i = 0; i < curve.size(); ++i) {
     const size_t comma = text.find(',');
@@ -16,7 +17,7 @@ Result<StepCurve> ParseStepCurve(std::string_view text) {
     const bool last = i + 1 == curve.size();
     if (error != std::errc() || end != number.data() + number.size() || last != (comma == std::string_view::npos)) {
       return Invalid(fmt::format("--step-curve: expected {} numbers of seconds with commas between them, got \"{}\"",
-                                 curve.size(), text));
+                                 curve.size(), given));
     }
     text.remove_prefix(last ? text.size() : comma + 1);
   }

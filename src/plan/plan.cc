@@ -33,6 +33,9 @@ Status CheckRequest(const PlanRequest& request) {
     return Invalid(
         fmt::format("block size is {} tokens, expected at most {}", request.kv.block_tokens, kMaxBlockTokens));
   }
+  if (request.kv.step_tokens > kMaxStepRows) {
+    return Invalid(fmt::format("rows of a step are {}, expected at most {}", request.kv.step_tokens, kMaxStepRows));
+  }
   if (request.users > kMaxUsers) {
     return Invalid(fmt::format("{} users, expected at most {}", request.users, kMaxUsers));
   }

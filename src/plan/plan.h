@@ -71,6 +71,7 @@ struct Plan {
 
 // Values that no machine has; up to them products fit 64 bits.
 inline constexpr uint32_t kMaxBlockTokens = 4096;
+inline constexpr uint32_t kMaxStepRows = 1 << 20;
 inline constexpr uint64_t kMaxUsers = 1'000'000'000;
 inline constexpr uint64_t kMaxDeviceBytes = uint64_t{1} << 48;
 inline constexpr uint64_t kMaxSessionBytes = uint64_t{1} << 52;

@@ -93,6 +93,8 @@ TEST(PlanErrors, NameWhatIsOutOfRange) {
   request = good;
   request.kv.step_tokens = 0;
   EXPECT_EQ(error_of(request), "rows of a step are 0, expected at least 1");
+  request.kv.step_tokens = UINT32_MAX;
+  EXPECT_EQ(error_of(request), "rows of a step are 4294967295, expected at most 1048576");
 }
 
 TEST(Waste, PagesLoseLessThanABlockAndContiguousPiecesTheRest) {
