@@ -1,5 +1,5 @@
 // What the fuzzers of trace formats have in common: any bytes are a trace that keeps its promises, or an error that
-// says why not; with bad lines skipped too.
+// says why not; with bad lines skipped too. Read as it is replayed it is the same trace, or the same error.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/utf8.h"
+#include "sim/block_replay.h"
 #include "sim/read_trace.h"
 #include "sim/trace_text.h"
 
@@ -28,15 +29,34 @@ inline void CheckTrace(const Trace& trace) {
   CACHALOT_CHECK(again.ok() && FormatTrace(again->trace) == text);
 }
 
+inline void CheckStream(std::string_view text, const ReadTraceOptions& options, const Result<TraceFile>& whole) {
+  const BlockReplayOptions options_of_replay{.capacity_blocks = 20,
+                                             .ghosts_per_block = uint64_t{1} << 20};  // forgets nothing
+  BlockReplay replay = BlockReplay::Make(options_of_replay).value();
+  const auto replayed = [&](const TraceRequest& request, uint32_t tokens) { return replay.Take(request, tokens); };
+  const Result<TraceFacts> facts = StreamTrace(text, options, replayed);
+  CACHALOT_CHECK(facts.ok() == whole.ok());
+  if (!facts.ok()) {
+    CACHALOT_CHECK(facts.status().message() == whole.status().message());
+    return;
+  }
+  CACHALOT_CHECK(facts->requests == whole->trace.requests.size());
+  CACHALOT_CHECK(facts->skipped_lines == whole->facts.skipped_lines);
+  CACHALOT_CHECK(facts->first_skipped == whole->facts.first_skipped);
+  CACHALOT_CHECK(replay.Finish()->hit_blocks == ReplayBlocks(whole->trace, options_of_replay)->hit_blocks);
+}
+
 inline void FuzzTrace(const uint8_t* data, size_t size, const std::string& format, const std::string& reuse) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const bool skip_bad : {false, true}) {
-    const Result<TraceFile> file =
-        ReadTrace({reinterpret_cast<const char*>(data), size}, {.format = format,
-                                                                .skip_bad = skip_bad,
-                                                                .sort = skip_bad,
-                                                                .reuse = reuse,
-                                                                .block_tokens = 16,
-                                                                .limits = {.least_tokens = 0, .most_tokens = 10'000}});
+    const ReadTraceOptions options{.format = format,
+                                   .skip_bad = skip_bad,
+                                   .sort = skip_bad,
+                                   .reuse = reuse,
+                                   .block_tokens = 16,
+                                   .limits = {.least_tokens = 0, .most_tokens = 10'000}};
+    const Result<TraceFile> file = ReadTrace(text, options);
+    CheckStream(text, options, file);
     if (file.ok()) {
       CheckTrace(file->trace);
     } else {

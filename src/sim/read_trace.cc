@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,16 +30,17 @@ struct KnownFormat {
   bool in_order;     // of time: lines were written when requests came, not when they ended
   bool tells_reuse;  // what text requests have in common
   bool from_start;   // its times are counted from its beginning
+  bool gives_ids;    // of blocks; of others they are made of the text
   uint32_t block_tokens;
 };
 
 // The first whose mark is there is the one.
 constexpr KnownFormat kFormats[] = {
-    {kRecordFormat, "\"cachalot_record\"", MakeRecordFormat, false, true, false, 16},
-    {"mooncake", "\"hash_ids\"", MakeMooncakeFormat, true, true, true, 512},
-    {"azure", "ContextTokens", MakeAzureFormat, true, false, false, 512},
-    {"burstgpt", "Request tokens", MakeBurstGptFormat, true, false, false, 512},
-    {"requests", "{", MakeRequestsFormat, false, true, false, 16},
+    {kRecordFormat, "\"cachalot_record\"", MakeRecordFormat, false, true, false, false, 16},
+    {"mooncake", "\"hash_ids\"", MakeMooncakeFormat, true, true, true, true, 512},
+    {"azure", "ContextTokens", MakeAzureFormat, true, false, false, false, 512},
+    {"burstgpt", "Request tokens", MakeBurstGptFormat, true, false, false, false, 512},
+    {"requests", "{", MakeRequestsFormat, false, true, false, false, 16},
 };
 
 constexpr auto kNames = [] {
@@ -61,6 +63,23 @@ Result<const KnownFormat*> GuessFormat(std::string_view line) {
       fmt::format("this is no line of a trace that is known; expected one of the formats {}", fmt::join(kNames, ", ")));
 }
 
+// Which id each one follows; the first of a request its own.
+class IdPlaces {
+ public:
+  // Of a request that does not contradict those before, else kInvalid, and nothing is learnt.
+  Status Learn(const std::vector<uint64_t>& ids) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const auto known = before_.find(ids[i]);
+      if (known != before_.end() && known->second != ids[i == 0 ? 0 : i - 1]) return DisplacedId(ids[i]);
+    }
+    for (size_t i = 0; i < ids.size(); ++i) before_.emplace(ids[i], ids[i == 0 ? 0 : i - 1]);
+    return OkStatus();
+  }
+
+ private:
+  std::unordered_map<uint64_t, uint64_t> before_;
+};
+
 // Reads a trace line by line.
 class Reader {
  public:
@@ -82,10 +101,7 @@ class Reader {
             fmt::format("line {}: more than {} blocks: expected a larger --block-tokens, or a part of the trace",
                         lines.number(), kMostBlocks));
       }
-      if (status.ok()) continue;
-      const Status named = status.Annotate(fmt::format("line {}", lines.number()));
-      if (!options_.skip_bad) return named;
-      if (facts_.skipped_lines++ == 0) facts_.first_skipped = named.message();
+      if (!status.ok()) CACHALOT_RETURN_IF_ERROR(Skip(status, lines.number()));
     }
     return Finish();
   }
@@ -128,7 +144,7 @@ class Reader {
     facts_.format = known_->name;
     trace_.block_tokens = options_.block_tokens == 0 ? known_->block_tokens : options_.block_tokens;
     sorts_ = options_.sort || !known_->in_order;
-    format_ = known_->make({options_, trace_, text_, kept_});
+    format_ = known_->make({options_, trace_, text_});
     return OkStatus();
   }
 
@@ -139,6 +155,14 @@ class Reader {
     if (!sorts_) return Give(std::move(*request), number);
     unsorted_.push_back(std::move(*request));
     numbers_.push_back(number);
+    return OkStatus();
+  }
+
+  // A line that makes no sense.
+  Status Skip(const Status& status, uint64_t number) {
+    const Status named = status.Annotate(fmt::format("line {}", number));
+    if (!options_.skip_bad) return named;
+    if (facts_.skipped_lines++ == 0) facts_.first_skipped = named.message();
     return OkStatus();
   }
 
@@ -154,6 +178,7 @@ class Reader {
       words.resize(request.input_tokens);
       text_.NameBlocks(words, &request);
     }
+    if (kept_ == Kept::kText && known_->gives_ids) CACHALOT_RETURN_IF_ERROR(places_.Learn(request.blocks));
     CACHALOT_RETURN_IF_ERROR(sink_(std::move(request), trace_.block_tokens));
     last_ = place;
     ++facts_.requests;
@@ -180,12 +205,12 @@ class Reader {
   }
 
   Result<TraceFacts> Finish() {
-    if (facts_.requests + unsorted_.size() == 0) {
+    CACHALOT_RETURN_IF_ERROR(GiveSorted());
+    if (facts_.requests == 0) {
       if (facts_.skipped_lines == 0) return Invalid("the trace has no requests");
       return Invalid(fmt::format("the trace has no requests: {} lines were skipped, the first because of: {}",
                                  facts_.skipped_lines, facts_.first_skipped));
     }
-    CACHALOT_RETURN_IF_ERROR(GiveSorted());
     if (author_) CACHALOT_RETURN_IF_ERROR(author_->Finish());
     facts_.block_tokens = trace_.block_tokens;
     return std::move(facts_);
@@ -198,7 +223,7 @@ class Reader {
     std::ranges::stable_sort(order, {}, [&](size_t i) { return unsorted_[i].arrival; });
     for (const size_t i : order) {
       const Status status = Give(std::move(unsorted_[i]), numbers_[i]);
-      if (!status.ok()) return status.Annotate(fmt::format("line {}", numbers_[i]));
+      if (!status.ok()) CACHALOT_RETURN_IF_ERROR(Skip(status, numbers_[i]));
     }
     return OkStatus();
   }
@@ -211,6 +236,7 @@ class Reader {
   TextKeeper text_;
   const KnownFormat* known_ = nullptr;
   std::optional<ReuseAuthor> author_;  // of --reuse
+  IdPlaces places_;                    // where all are kept
   bool sorts_ = false;
   std::unique_ptr<TraceFormat> format_;  // null before the first line
   std::optional<Place> last_;            // that was given

@@ -117,6 +117,32 @@ TEST(StreamTrace, WhatTheSinkRefusesIsWrongWithItsLine) {
   }
 }
 
+TEST(StreamTrace, ALineThatIsSkippedForItsTimeLeavesNoIdsBehind) {
+  const std::string lines = R"({"timestamp": 9, "input_length": 4, "output_length": 1, "hash_ids": [0]}
+{"timestamp": 5, "input_length": 8, "output_length": 1, "hash_ids": [2, 3]}
+{"timestamp": 9, "input_length": 8, "output_length": 1, "hash_ids": [4, 3]}
+)";
+  const ReadTraceOptions options{.format = "mooncake", .skip_bad = true, .block_tokens = 4};
+  const TraceFile whole = testing::Read(lines, options);
+  EXPECT_EQ(whole.trace.requests.size(), 2u);
+  EXPECT_EQ(whole.facts.skipped_lines, 1u);
+  Streamed streamed;
+  EXPECT_TRUE(StreamTrace(lines, options, streamed.Sink()).ok());
+  ExpectEqual(streamed, whole.trace);
+}
+
+TEST(StreamTrace, WhatIsWrongOnceLinesAreSortedIsSkippedToo) {
+  const std::string lines = R"({"timestamp": 9, "input_length": 8, "output_length": 1, "hash_ids": [1, 2]}
+{"timestamp": 5, "input_length": 8, "output_length": 1, "hash_ids": [3, 2]}
+)";
+  ReadTraceOptions options{.format = "mooncake", .sort = true, .block_tokens = 4};
+  EXPECT_EQ(testing::ErrorOf(lines, options), "line 1: hash id 2 stands in another place than in an earlier request");
+  options.skip_bad = true;
+  const TraceFile whole = testing::Read(lines, options);
+  EXPECT_EQ(whole.trace.requests.size(), 1u);
+  EXPECT_EQ(whole.facts.skipped_lines, 1u);
+}
+
 TEST(StreamWorkload, MakesTheSameRequestsAndReplaysOfThemAreTheSame) {
   for (const std::string_view name : WorkloadNames()) {
     const WorkloadOptions options{.seed = 7, .requests = 600, .block_tokens = 64};

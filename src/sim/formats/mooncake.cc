@@ -1,7 +1,6 @@
 // The Mooncake project's traces: an object a line of timestamp (ms), input_length, output_length and hash_ids, one per
 // block. Other members are ignored.
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -12,8 +11,6 @@
 
 namespace cachalot::sim {
 namespace {
-
-constexpr uint64_t kNone = UINT64_MAX;
 
 Result<std::vector<uint64_t>> Blocks(const Json& line) {
   CACHALOT_ASSIGN_OR_RETURN(const Json* value, Member(line, "hash_ids"));
@@ -35,9 +32,7 @@ Result<std::vector<uint64_t>> Blocks(const Json& line) {
 class MooncakeFormat final : public TraceFormat {
  public:
   explicit MooncakeFormat(const FormatContext& context)
-      : limits_(context.options.limits),
-        block_tokens_(context.trace.block_tokens),
-        knows_places_(context.kept == Kept::kText) {}
+      : limits_(context.options.limits), block_tokens_(context.trace.block_tokens) {}
 
   Result<std::optional<TraceRequest>> Read(std::string_view text) override {
     CACHALOT_ASSIGN_OR_RETURN(const Json line, ParseObject(text));
@@ -47,7 +42,6 @@ class MooncakeFormat final : public TraceFormat {
     CACHALOT_ASSIGN_OR_RETURN(request.output_tokens, TokenMember(line, "output_length", limits_));
     CACHALOT_ASSIGN_OR_RETURN(request.blocks, Blocks(line));
     CACHALOT_RETURN_IF_ERROR(Check(request));
-    CACHALOT_RETURN_IF_ERROR(CheckPlaces(request));
     return std::optional(std::move(request));
   }
 
@@ -65,24 +59,8 @@ class MooncakeFormat final : public TraceFormat {
     return Invalid(fmt::format("hash id {} stands in several places: expected it in one", *twice));
   }
 
-  // Against all earlier requests.
-  Status CheckPlaces(const TraceRequest& request) {
-    if (!knows_places_) return OkStatus();
-    uint64_t before = kNone;
-    for (const uint64_t id : request.blocks) {
-      const auto known = before_.find(id);
-      if (known != before_.end() && known->second != before) return DisplacedId(id);
-      before = id;
-    }
-    before = kNone;
-    for (const uint64_t id : request.blocks) before_.emplace(id, std::exchange(before, id));
-    return OkStatus();
-  }
-
   const TraceLimits limits_;
   const uint32_t block_tokens_;
-  const bool knows_places_;
-  std::unordered_map<uint64_t, uint64_t> before_;  // by id: the one that it follows
 };
 
 }  // namespace

@@ -29,7 +29,6 @@ struct FormatContext {
   const ReadTraceOptions& options;
   Trace& trace;
   TextKeeper& text;
-  Kept kept;  // kNothing: formats keep nothing either that grows with every block
 };
 
 std::unique_ptr<TraceFormat> MakeMooncakeFormat(const FormatContext& context);
