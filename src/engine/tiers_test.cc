@@ -30,6 +30,25 @@ TEST_P(Tiers, WhatARestartForgetsIsOnDisk) {
   EXPECT_EQ(Loaded(tiered), 224u);
 }
 
+TEST_P(Tiers, WhatComesBackReadsItsBytesOnce) {
+  if (GetParam().device != Device::kCpu) return;  // the disk is the same
+  for (const bool ahead : {false, true}) {
+    TieredRig tiered(With());
+    Ask(tiered, Request(1, Tokens(1600, 1), 4));
+    tiered.rig().WriteAll();
+    EXPECT_TRUE(tiered.store().Close().ok());
+    const uint64_t written = tiered.files().counts().bytes_written;
+    tiered.Crash(Unsynced::kLost);
+    const uint64_t before = tiered.files().counts().bytes_read;
+    if (ahead) {  // its request comes while it is on its way up
+      tiered.rig().Command({.id = SessionCommandId(1), .verb = SessionVerb::kPrefetch, .prompt = Tokens(1600, 1)});
+    }
+    EXPECT_GE(Ask(tiered, Request(2, Tokens(1600, 1), 4)), 1584u);
+    EXPECT_GE(tiered.files().counts().bytes_read - before, tiered.store().stats().loaded_bytes);
+    EXPECT_LE(tiered.files().counts().bytes_read - before, written);
+  }
+}
+
 TEST_P(Tiers, TheLinkToTheDiskTellsWhatItMoved) {
   TieredRig tiered(With());
   Ask(tiered, Request(1, Tokens(200, 1), 4));
