@@ -174,6 +174,21 @@ TEST_F(TimedLoads, ASlowDiskCostsLittleMoreThanComputing) {
   }
 }
 
+// Nobody knows yet how fast it is, so loading is tried.
+TEST_F(TimedLoads, ADiskThatHangsCostsLittleMoreThanComputing) {
+  const double recompute = RecomputeTtft();
+  TieredRig tiered(With(1e9));
+  Ask(tiered, Request(1, Tokens(kPrompt, 1), 2));
+  tiered.ChangeDisk(1);
+  tiered.Restart();
+  const double ttft = Ttft(tiered, Request(2, Tokens(kPrompt, 1), 2));
+  EXPECT_GT(ttft, recompute) << "it waited for the disk";
+  EXPECT_LE(ttft, 1.2 * recompute);
+  const EngineStats stats = tiered.rig().Step().stats;
+  EXPECT_EQ(stats.in_use_slots(), 0u);
+  EXPECT_EQ(stats.promised_slots, 0u);
+}
+
 TEST_F(TimedLoads, WhereBothWaysTakeAsLongBothAtOnceTakeTwoThirds) {
   const double recompute = RecomputeTtft();
   EXPECT_LE(ResumeTtft(Bytes() / recompute), 0.65 * recompute);

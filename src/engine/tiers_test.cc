@@ -211,6 +211,7 @@ TEST_P(Tiers, AFullDiskStopsWritingAndNothingElse) {
   for (uint64_t i = 1; i <= 10; ++i) Ask(tiered, Request(i, Tokens(300, i % 4), 8));
   tiered.rig().WriteAll();
   EXPECT_FALSE(tiered.store().stats().health.ok());
+  EXPECT_TRUE(tiered.rig().Step().stats.tiers.degraded);
 
   tiered.files().Heal();
   for (uint64_t i = 11; i <= 14; ++i) {
@@ -219,6 +220,7 @@ TEST_P(Tiers, AFullDiskStopsWritingAndNothingElse) {
     tiered.rig().WriteAll();
   }
   EXPECT_TRUE(tiered.store().stats().health.ok());
+  EXPECT_FALSE(tiered.rig().Step().stats.tiers.degraded);
   EXPECT_GT(tiered.store().stats().disk.live_blocks, 0u);
 }
 

@@ -94,5 +94,16 @@ TEST(Figures, SmallModelsTakeWhatLlamaCppAllocates) {
   EXPECT_NEAR(static_cast<double>(ReservedBytes(gemma, 8192)), full + sliding, 0.01 * (full + sliding));
 }
 
+// As users reported what it logs: 2,016 cells of 18 layers, 640 of 18 (a step of 512 beside the window) in
+// github.com/intel/AI-Playground/issues/325; 32,768 tokens in q8_0, with a scale for 32 values, in
+// github.com/ikawrakow/ik_llama.cpp/pull/259.
+TEST(Figures, LargeModelsTakeWhatLlamaCppWasReportedToAllocate) {
+  const double full = 70.88 * kMiB, sliding = 22.50 * kMiB;
+  EXPECT_NEAR(static_cast<double>(LiveBytes(SizesOf(KnownModel("gpt-oss-120b")), 2016)), full + sliding * 128 / 640,
+              0.01 * kMiB);
+  EXPECT_NEAR(static_cast<double>(LiveBytes(SizesOf(KnownModel("deepseek-v3"), "int8"), 32'768)), 1166.62 * kMiB,
+              0.01 * kMiB);
+}
+
 }  // namespace
 }  // namespace cachalot::plan

@@ -334,6 +334,24 @@ TEST_F(ServerTest, AStreamThatFailsEndsWithAnErrorEvent) {
   EXPECT_EQ(client.Get("/health").status, 200);
 }
 
+TEST_F(ServerTest, WhatIsNotWrittenDegradesItsHealth) {
+  Start(FakeGenerator::Saying("x"));
+  TestClient client(port_);
+  engine::StepOutput output;
+  output.stats.steps = 1;
+  output.stats.tiers.degraded = true;
+  generator_->Emit(output);
+  const auto expected = json::parse(R"({"status":"degraded","problem":"the disk tier takes no writes"})");
+  while (json::parse(client.Get("/health").body) != expected) {
+  }
+  output.stats.steps = 2;
+  output.stats.tiers.degraded = false;
+  generator_->Emit(output);
+  while (json::parse(client.Get("/health").body) == expected) {
+  }
+  EXPECT_EQ(json::parse(client.Get("/health").body), json::parse(R"({"status":"ok"})"));
+}
+
 TEST_F(ServerTest, AClientThatGoesAwayIsCancelled) {
   FakeGenerator::Options options = FakeGenerator::Saying("abcdef");
   options.automatic = false;
