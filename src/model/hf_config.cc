@@ -183,6 +183,7 @@ Status CheckType(const HfFields& fields) {
 
 // What decides elsewhere how much KV there is. What says so by being switched off, or none, changes nothing.
 Result<std::vector<std::string>> ReadIgnoredKeys(const HfFields& fields) {
+  fields.Touch({"max_window_layers", "use_sliding_window"});  // without a window they say nothing
   CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> keys, fields.NotRead({"num_key_value_heads",
                                                                            "num_kv_heads",
                                                                            "multi_query",
@@ -202,7 +203,8 @@ Result<std::vector<std::string>> ReadIgnoredKeys(const HfFields& fields) {
                                                                            "attn_layer_period",
                                                                            "full_attention_interval",
                                                                            "linear_attn_config",
-                                                                           "hybrid_override_pattern"}));
+                                                                           "hybrid_override_pattern"},
+                                                                          {"kv", "window", "cross_layer"}));
   CACHALOT_ASSIGN_OR_RETURN(const bool slides, fields.Flag("use_sliding_window", true));
   std::erase_if(keys, [&](const std::string& key) {
     const Json& value = *fields.Find({key});

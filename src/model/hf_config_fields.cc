@@ -1,5 +1,7 @@
 #include "model/hf_config_fields.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace cachalot::model {
@@ -110,9 +112,16 @@ Result<std::vector<int64_t>> HfFields::Integers(Keys keys, uint64_t most) const 
   return integers;
 }
 
-Result<std::vector<std::string>> HfFields::NotRead(Keys keys) const {
+Result<std::vector<std::string>> HfFields::NotRead(Keys keys, Keys parts) const {
+  std::vector<std::string_view> candidates(keys);
+  for (const auto& [key, value] : *object_.AsObject()) {
+    const auto names_it = [&, name = std::string_view(key)](std::string_view part) {
+      return name.find(part) != std::string_view::npos;
+    };
+    if (std::ranges::any_of(parts, names_it) && std::ranges::find(keys, key) == keys.end()) candidates.push_back(key);
+  }
   std::vector<std::string> names;
-  for (const std::string_view key : keys) {
+  for (const std::string_view key : candidates) {
     const Json* value = object_.Find(key);
     if (value == nullptr || value->is_null() || read_.contains(key)) continue;
     if (value->AsNumber().value_or(0) < 0)

@@ -42,9 +42,9 @@ class HfFields {
 
   // As if they had been looked for.
   void Touch(Keys keys) const { read_.insert(keys.begin(), keys.end()); }
-  // Of the keys, those that are there and were never looked for, in that order. kInvalid for a number below 0, which
-  // none of them may be.
-  Result<std::vector<std::string>> NotRead(Keys keys) const;
+  // Of the keys, and then of all whose names have one of the parts, those that are there and were never looked for.
+  // kInvalid for a number below 0, which none of them may be.
+  Result<std::vector<std::string>> NotRead(Keys keys, Keys parts) const;
 
  private:
   std::string_view KeyOf(Keys keys) const;

@@ -184,6 +184,14 @@ TEST(HfConfig, KeysOnWhichKvHangsElsewhereAreNamedWhereTheArchitectureHasNone) {
   EXPECT_TRUE(Read(config).ignored_keys.empty());
 }
 
+TEST(HfConfig, KeysThatNobodyKnowsAreNamedWhereTheirNamesSpeakOfKv) {
+  json config = Llama();
+  config.update({{"kv_sharing_factor", 2}, {"local_window", 64}, {"bos_token_id", 1}, {"kv_norm", false}});
+  EXPECT_EQ(Read(config).ignored_keys, (std::vector<std::string>{"kv_sharing_factor", "local_window"}));
+  config["local_window"] = -64;
+  EXPECT_EQ(ErrorOf(config), "config.json: \"local_window\" is -64, expected none below 0");
+}
+
 TEST(HfConfigErrors, NumbersBelow0AreRefusedThoughNobodyReadsThem) {
   json config = Llama();
   config["sliding_window"] = -3;
