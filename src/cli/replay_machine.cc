@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/kv_layout.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/known_shape.h"
 #include "cli/step_curve_flag.h"
 #include "cost/calibration_profile.h"
@@ -73,6 +75,17 @@ Status SetModel(const EngineReplayOptions& options, exec::SimOptions* model) {
   return OkStatus();
 }
 
+// As many as were asked for, else as --kv-memory holds.
+Result<uint32_t> BlocksOf(const EngineReplayOptions& options, const exec::SimOptions& model) {
+  if (options.kv_memory.bytes == 0) return options.kv_blocks;
+  CACHALOT_ASSIGN_OR_RETURN(const KvLayout layout, PlanKvLayout(model.kv, model.context_tokens));
+  const uint64_t blocks = options.kv_memory.bytes / layout.slot_bytes;
+  if (blocks >= 1 && blocks <= kMostKvBlocks) return static_cast<uint32_t>(blocks);
+  return Invalid(fmt::format("--kv-memory of {} has room for {} blocks of {}; expected 1 to {}",
+                             FormatBytes(options.kv_memory.bytes), blocks, FormatBytes(layout.slot_bytes),
+                             kMostKvBlocks));
+}
+
 const std::optional<TierRate>& MeasuredOf(const Costs& costs, TierId tier, Direction direction) {
   return costs.tiers[TierIndex(tier)][static_cast<size_t>(direction)];
 }
@@ -126,6 +139,7 @@ Result<ReplayMachine> MachineOf(const EngineReplayOptions& options) {
   CACHALOT_ASSIGN_OR_RETURN(Costs costs, ReadCosts(options));
   machine.model.curve = costs.curve;
   CACHALOT_RETURN_IF_ERROR(SetModel(options, &machine.model));
+  CACHALOT_ASSIGN_OR_RETURN(machine.kv_blocks, BlocksOf(options, machine.model));
   machine.facts.tier_rates = SetTiers(options, costs, &machine.tiers);
   machine.facts.step_costs = std::move(costs.source);
   return machine;

@@ -22,6 +22,7 @@ struct MachineFacts {
 
 struct ReplayMachine {
   exec::SimOptions model;
+  uint32_t kv_blocks = 0;
   sim::SimTierOptions tiers;
   MachineFacts facts;
 };

@@ -58,6 +58,7 @@ struct ReplayOptions {
 };
 
 inline constexpr uint64_t kUsualContext = 131'072;  // of a model that names none
+inline constexpr uint32_t kMostKvBlocks = 1u << 26;
 
 // With the engine itself, in virtual time.
 struct EngineReplayOptions {
@@ -65,6 +66,7 @@ struct EngineReplayOptions {
   std::string profile;
   std::string step_curve;
   uint32_t kv_blocks = 0;
+  ByteSize kv_memory;
   uint32_t kv_block_tokens = 16;
   std::string kv_model;
   std::string kv_format;
@@ -94,6 +96,9 @@ struct EngineReplayOptions {
       "Instead, seconds per step, row, visible position of full and of sliding attention, and row with logits, e.g. "
       "\"0.01,5e-5,4e-9,0,2e-5\".");
     f("kv-blocks", kv_blocks, "Blocks of the KV pool.");
+    f("kv-memory", kv_memory,
+      "Instead, bytes of the KV pool, e.g. 4GiB: as many blocks as fit, of the size that --kv-model, --kv-format and "
+      "--kv-block-tokens give one.");
     f("kv-block-tokens", kv_block_tokens, "Tokens per block of the KV pool.");
     f("kv-model", kv_model,
       "Model whose layers, windows, context and KV sizes count: what `cachalot plan` takes for one, e.g. llama-3.1-8b. "

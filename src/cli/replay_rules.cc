@@ -33,6 +33,7 @@ std::vector<OptionRule> ReplayRules() {
       {"json", {}, {"print-trace"}},
       // Parts of the engine's machine.
       {"profile", {}, {"step-curve"}},
+      {"kv-memory", {"kv-model", "kv-bytes-per-token"}, {"kv-blocks"}},  // else nobody said what a block takes
       {"kv-format", {"kv-model"}, {}},
       {"kv-bytes-per-token", {}, {"kv-model"}},
       {"host-link", {"host-blocks", "disk-blocks"}, {}},

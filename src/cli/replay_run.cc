@@ -54,6 +54,7 @@ void AddLoad(const sim::TraceServingReport& report, Json::Object* out) {
   out->emplace_back("host_refused_blocks", Count(tiers.host_dropped_blocks));
   out->emplace_back("disk_refused_blocks", Count(tiers.refused_blocks));
   out->emplace_back("prefetched_tokens", Count(tiers.prefetched_tokens));
+  out->emplace_back("kv_blocks", Count(report.last.total_slots));
   out->emplace_back("mean_pool_in_use", report.mean_in_use);
   out->emplace_back("mean_waste", report.mean_waste);
 }
@@ -68,11 +69,12 @@ Nanos SampleEvery(const sim::Trace& trace, const EngineReplayOptions& options) {
 
 // What no simulation could begin with.
 Status CheckRanges(const EngineReplayOptions& options) {
-  constexpr uint32_t kMostBlockTokens = 1024, kMostBlocks = 1u << 26;
+  constexpr uint32_t kMostBlockTokens = 1024;
   constexpr uint64_t kMostContext = uint64_t{1} << 32, kMostTokenBytes = uint64_t{1} << 22;
   constexpr double kMostSeconds = 1e6;
-  if (options.kv_blocks == 0 || options.kv_blocks > kMostBlocks) {
-    return Invalid(fmt::format("--kv-blocks is {}; expected 1 to {}", options.kv_blocks, kMostBlocks));
+  if (options.kv_memory.bytes == 0 && (options.kv_blocks == 0 || options.kv_blocks > kMostKvBlocks)) {
+    return Invalid(
+        fmt::format("--kv-blocks is {}; expected 1 to {}, or --kv-memory", options.kv_blocks, kMostKvBlocks));
   }
   if (options.kv_block_tokens == 0 || options.kv_block_tokens % 16 != 0 || options.kv_block_tokens > kMostBlockTokens) {
     return Invalid(fmt::format("--kv-block-tokens is {}; expected a multiple of 16 up to {}", options.kv_block_tokens,
@@ -163,7 +165,7 @@ Result<EngineReplayed> EngineReplay(const sim::Trace& trace, const EngineReplayO
   CACHALOT_ASSIGN_OR_RETURN(ReplayMachine machine, MachineOf(options));
   serving.model = machine.model;
   serving.tiers = machine.tiers;
-  serving.slots = options.kv_blocks;
+  serving.slots = machine.kv_blocks;
   serving.max_tokens = options.max_tokens;
   serving.rate = options.rate;
   serving.tenants = options.tenants;

@@ -55,6 +55,28 @@ TEST(ReplaySweep, VariesSettingsOfTheEngineToo) {
   EXPECT_NE((*rows)[0].Find("cached_tokens")->Dump(), (*rows)[1].Find("cached_tokens")->Dump());
 }
 
+TEST(ReplaySweep, OfTheSameMemoryFormatsAndSizesOfBlocksMakeOtherNumbersOfBlocks) {
+  const Result<Json::Array> rows = Sweep("kv-memory=512MiB,1GiB; kv-block-tokens=16,32; kv-format=f16,int8",
+                                         {"--engine", "--step-curve=0.01,5e-5,4e-9,0,2e-5", "--kv-model=llama-3.1-8b"});
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  const double bits = plan::FindKvFormat("int8").value().bits();
+  const auto figure = [&](size_t row, const char* name) { return *(*rows)[row].Find(name)->AsInt(); };
+  std::vector<int64_t> blocks, expected;
+  for (const uint64_t memory : {uint64_t{512} << 20, uint64_t{1} << 30}) {
+    for (const uint64_t tokens : {16u, 32u}) {
+      for (const double token_bytes : {131'072.0, 131'072 * bits / 16}) {
+        expected.push_back(
+            static_cast<int64_t>(static_cast<double>(memory) / (static_cast<double>(tokens) * token_bytes)));
+        blocks.push_back(figure(blocks.size(), "kv_blocks"));
+      }
+    }
+  }
+  EXPECT_EQ(blocks, expected);
+  for (size_t f16 = 0; f16 < rows->size(); f16 += 2) {
+    EXPECT_GT(figure(f16 + 1, "cached_tokens"), figure(f16, "cached_tokens")) << blocks[f16];
+  }
+}
+
 TEST(ReplaySweep, SaysWhatIsWrongWithIt) {
   const auto message = [](const std::string& sweep, Arguments more = {}) {
     return Sweep(sweep, std::move(more)).status().message();
@@ -89,6 +111,10 @@ TEST(EngineReplay, RefusesWhatNoSimulationCouldBeginWith) {
   EXPECT_THAT(message([](auto& o) { o.step_curve = ""; }), HasSubstr("either --profile or --step-curve"));
   EXPECT_THAT(message([](auto& o) { o.step_curve = "nan,0,0,0,0"; }), HasSubstr("step curve"));
   EXPECT_THAT(message([](auto& o) { o.kv_blocks = 0; }), HasSubstr("--kv-blocks is 0"));
+  EXPECT_EQ(message([](auto& o) { o.kv_memory.bytes = 1 << 21; }), "");  // one block
+  EXPECT_EQ(message([](auto& o) { o.kv_memory.bytes = 1 << 20; }),
+            "--kv-memory of 1 MiB has room for 0 blocks of 2 MiB; expected 1 to 67108864");
+  EXPECT_THAT(message([](auto& o) { o.kv_memory.bytes = uint64_t{1} << 60; }), HasSubstr("for 549755813888 blocks of"));
   EXPECT_THAT(message([](auto& o) { o.kv_block_tokens = 20; }), HasSubstr("--kv-block-tokens is 20"));
   EXPECT_THAT(message([](auto& o) { o.context = 0; }), HasSubstr("--context is 0"));
   EXPECT_THAT(message([](auto& o) { o.kv_format = "f16"; }), HasSubstr("--kv-format is that of --kv-model"));

@@ -68,6 +68,10 @@ TEST(Replay, RefusesSettingsOfWhichOneWouldBePassedOver) {
   };
   EXPECT_EQ(engine({"--kv-bytes-per-token=1", "--kv-model=llama-3.1-8b"}), both("--kv-bytes-per-token", "--kv-model"));
   EXPECT_EQ(engine({"--kv-format=f16"}), alone("--kv-format", "--kv-model"));
+  EXPECT_EQ(engine({"--kv-model=llama-3.1-8b", "--kv-memory=1GiB"}), both("--kv-memory", "--kv-blocks"));
+  EXPECT_EQ(engine({"--kv-model=llama-3.1-8b", "--sweep=kv-memory=1GiB"}), both("--kv-memory", "--kv-blocks"));
+  EXPECT_EQ(message({"T", "--engine", "--step-curve=1,0,0,0,0", "--kv-memory=1GiB"}),
+            alone("--kv-memory", "--kv-model or --kv-bytes-per-token"));
   EXPECT_EQ(engine({"--host-link=1GB"}), alone("--host-link", "--host-blocks or --disk-blocks"));
   EXPECT_EQ(engine({"--host-blocks=9", "--host-latency=1"}), alone("--host-latency", "--host-link"));
   EXPECT_EQ(engine({"--disk-read=1GB"}), alone("--disk-read", "--disk-blocks"));
