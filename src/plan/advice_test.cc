@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "plan/advice_report.h"
@@ -98,6 +99,26 @@ TEST(Levers, EachChangesTheSettingAndSaysWhatItTakes) {
 const Lever* LeverIn(const std::vector<Lever>& levers, std::string_view begin) {
   const auto found = std::ranges::find_if(levers, [&](const Lever& lever) { return lever.name.starts_with(begin); });
   return found == levers.end() ? nullptr : &*found;
+}
+
+TEST(Levers, TiersThatAreThereAreTriedAtTwiceTheirSizeWhileThereIsMoreToKeep) {
+  Present present = SmallPresent();
+  present.traffic.distinct_tokens = 1'000'000;
+  present.setting.host_slots = 4000;
+  present.setting.disk_slots = 20'000;
+  std::vector<Lever> levers = LeversOf(present);
+  const Lever *host = LeverIn(levers, "twice the host memory"), *disk = LeverIn(levers, "twice the disk");
+  ASSERT_TRUE(host != nullptr && disk != nullptr);
+  EXPECT_EQ(host->setting.host_slots, 8000u);
+  EXPECT_EQ(host->setting.disk_slots, 20'000u);
+  EXPECT_EQ(host->flags, fmt::format("--host-memory {}MiB", 8000 * present.setting.slot_bytes >> 20));
+  EXPECT_EQ(disk->setting.disk_slots, 40'000u);
+  EXPECT_EQ(LeverIn(levers, "host memory"), nullptr);
+
+  present.traffic.distinct_tokens = 10'000;
+  levers = LeversOf(present);
+  EXPECT_EQ(LeverIn(levers, "twice the host memory"), nullptr);
+  EXPECT_EQ(LeverIn(levers, "twice the disk"), nullptr);
 }
 
 // Each as the issue names it, changing what its name says.

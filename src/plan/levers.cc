@@ -151,18 +151,18 @@ void AddTiers(Levers& levers) {
   const uint64_t block = uint64_t{now.kv.block_tokens};
   const uint64_t all = (levers.present().traffic.distinct_tokens + block - 1) / block;
   const auto slots = [&](uint64_t times) { return std::min(now.slots * times, std::max<uint64_t>(all, now.slots)); };
-  if (now.host_slots == 0 && now.host_link) {
+  if (now.host_link && (now.host_slots == 0 || now.host_slots < all)) {
     Setting setting = now;
-    setting.host_slots = slots(4);
-    levers.Add({.name = "host memory for KV",
+    setting.host_slots = now.host_slots == 0 ? slots(4) : 2 * now.host_slots;
+    levers.Add({.name = now.host_slots == 0 ? "host memory for KV" : "twice the host memory for KV",
                 .flags = fmt::format("--host-memory {}", SizeOf(setting.host_slots * now.slot_bytes)),
                 .setting = setting,
                 .price = Price::kMemory});
   }
-  if (now.disk_slots == 0 && now.slot_bytes <= kMostDiskBlock) {
+  if (now.slot_bytes <= kMostDiskBlock && (now.disk_slots == 0 || now.disk_slots < all)) {
     Setting setting = now;
-    setting.disk_slots = std::max(slots(16), kLeastDiskSlots);
-    levers.Add({.name = "disk for KV",
+    setting.disk_slots = now.disk_slots == 0 ? std::max(slots(16), kLeastDiskSlots) : 2 * now.disk_slots;
+    levers.Add({.name = now.disk_slots == 0 ? "disk for KV" : "twice the disk for KV",
                 .flags = fmt::format("--disk-path DIR --disk-size {}", SizeOf(setting.disk_slots * now.slot_bytes)),
                 .setting = setting,
                 .price = Price::kMemory,

@@ -115,7 +115,8 @@ Result<const Json*> Member(const Json& object, std::string_view key) {
 Result<uint64_t> TokenCount(const Json& value, std::string_view key, const TraceLimits& limits) {
   const int64_t* count = value.AsInt();
   if (count == nullptr) {
-    return Invalid(fmt::format("\"{}\": expected a number of tokens, got {}", key, value.TypeName()));
+    const std::string got = value.AsNumber() ? value.Dump() : std::string(value.TypeName());
+    return Invalid(fmt::format("\"{}\": expected a whole number of tokens, got {}", key, got));
   }
   CACHALOT_RETURN_IF_ERROR(CheckTokens(static_cast<uint64_t>(*count), *count < 0, std::to_string(*count), key, limits));
   return static_cast<uint64_t>(*count);

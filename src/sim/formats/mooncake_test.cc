@@ -42,7 +42,7 @@ constexpr BadLine kBadLines[] = {
     {R"({"timestamp": 1e300, "input_length": 4, "output_length": 1, "hash_ids": [0]})", "got 1e+300"},
     {R"({"timestamp": "a", "input_length": 4, "output_length": 1, "hash_ids": [0]})", "got string"},
     {R"({"timestamp": 1, "input_length": 4.5, "output_length": 1, "hash_ids": [0]})",
-     "line 2: \"input_length\": expected a number of tokens, got number"},
+     "line 2: \"input_length\": expected a whole number of tokens, got 4.5"},
     {R"({"timestamp": 1, "input_length": 4, "output_length": -3, "hash_ids": [0]})", "got -3"},
     {R"({"timestamp": 1, "input_length": 1000000000000000000, "output_length": 1, "hash_ids": [0]})",
      "line 2: \"input_length\": expected a number of tokens from 0 to 16777216, got 1000000000000000000"},
