@@ -20,6 +20,7 @@ class TierBits : public ModelBits {
     std::string pattern = std::filesystem::temp_directory_path() / "cachalot_tier_bits_XXXXXX";
     EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
+    std::filesystem::create_directory(folder_ + "/saved");
   }
   ~TierBits() override { std::filesystem::remove_all(folder_); }
 
@@ -27,7 +28,8 @@ class TierBits : public ModelBits {
   std::unique_ptr<cli::LoadedModel> Open(const char* device, uint64_t rate = 0) const {
     cli::ModelOptions options;
     options.device = device;
-    options.tiers.disk_path = folder_;
+    options.tiers.disk_path = folder_ + "/kv";
+    options.tiers.session_files = folder_ + "/saved";
     options.tiers.disk_size.bytes = uint64_t{1} << 30;
     options.tiers.disk_min_free.bytes = 0;
     options.tiers.disk_read_rate.bytes = rate;
@@ -102,6 +104,23 @@ TEST_P(TierBits, AreTheSameFromEveryTierAfterARestartAndOnAFork) {
     EXPECT_GT(Stats(*model).tiers.loaded_tokens, 0u);
     EXPECT_GT(Stats(*model).hits_verified, 0u);
   }
+}
+
+TEST_P(TierBits, AreTheSameFromAFile) {
+  histories_["s"] = histories_["t"] = Prompt(GetParam().prompt_tokens, ++turns_);
+  {
+    const auto model = Open("cpu");
+    engine::GenerateRequest first = Request(1, histories_["s"], 1);
+    first.session = engine::SessionName{"", "s"};
+    Run(*model, {first});
+    const engine::SessionAnswer saved = Do(*model, engine::SessionVerb::kSave, "s", "file");
+    ASSERT_TRUE(saved.status.ok()) << saved.status.message();
+  }
+  std::filesystem::remove_all(folder_ + "/kv");
+  const auto model = Open("cpu");
+  const engine::SessionAnswer restored = Do(*model, engine::SessionVerb::kRestore, "t", "file");
+  ASSERT_TRUE(restored.status.ok()) << restored.status.message();
+  GoOn(*model, "t", "a file");
 }
 
 TEST_P(TierBits, AreTheSameAfterAProcessWasKilled) {
