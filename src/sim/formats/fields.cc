@@ -116,7 +116,8 @@ Result<uint64_t> TokenCount(const Json& value, std::string_view key, const Trace
   const int64_t* count = value.AsInt();
   if (count == nullptr) {
     const std::string got = value.AsNumber() ? value.Dump() : std::string(value.TypeName());
-    return Invalid(fmt::format("\"{}\": expected a whole number of tokens, got {}", key, got));
+    return Invalid(fmt::format("\"{}\": expected a whole number of tokens from {} to {}, got {}", key,
+                               limits.least_tokens, limits.most_tokens, got));
   }
   CACHALOT_RETURN_IF_ERROR(CheckTokens(static_cast<uint64_t>(*count), *count < 0, std::to_string(*count), key, limits));
   return static_cast<uint64_t>(*count);
