@@ -1,14 +1,13 @@
 #include "cli/compatibility.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/units.h"
 #include "cli/disk_shares.h"
+#include "cli/place.h"
 
 namespace cachalot::cli {
 namespace {
@@ -20,12 +19,7 @@ bool HasHost(const Settings& s) { return s.model.tiers.host_memory.bytes > 0; }
 bool HasTier(const Settings& s) { return HasDisk(s) || HasHost(s); }
 
 bool AreOne(const std::string& path, const std::string& other) {
-  if (path.empty() || other.empty()) return false;
-  std::error_code error;
-  const auto place = [&](const std::string& p) {
-    return std::filesystem::weakly_canonical(std::filesystem::absolute(p), error);
-  };
-  return place(path) == place(other);
+  return !path.empty() && !other.empty() && PlaceOf(path) == PlaceOf(other);
 }
 
 constexpr Combination kCombinations[] = {

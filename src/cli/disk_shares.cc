@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <system_error>
 
 #include <fmt/format.h>
 
+#include "cli/place.h"
 #include "tier/session_journal.h"
 
 namespace cachalot::cli {
@@ -17,10 +17,7 @@ constexpr uint64_t kMostMemory = std::numeric_limits<uint64_t>::max() / tier::kJ
 
 // Folders that are still to be made included.
 bool IsWithin(const std::string& path, const std::string& folder) {
-  std::error_code error;
-  const std::filesystem::path inner = std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
-  const std::filesystem::path outer = std::filesystem::weakly_canonical(std::filesystem::absolute(folder), error);
-  const std::filesystem::path from_outer = inner.lexically_relative(outer);
+  const std::filesystem::path from_outer = PlaceOf(path).lexically_relative(PlaceOf(folder));
   return !from_outer.empty() && *from_outer.begin() != "..";
 }
 

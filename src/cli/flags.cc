@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/file_system.h"
+#include "cli/place.h"
 
 namespace cachalot::cli {
 namespace {
@@ -34,9 +35,7 @@ bool Replaces(const std::string& output, const std::string& other) {
 // Neither is there yet.
 bool WillBeOneFile(const std::string& a, const std::string& b) {
   std::error_code error;
-  return !std::filesystem::exists(a, error) &&
-         std::filesystem::weakly_canonical(std::filesystem::absolute(a, error), error) ==
-             std::filesystem::weakly_canonical(std::filesystem::absolute(b, error), error);
+  return !std::filesystem::exists(a, error) && PlaceOf(a) == PlaceOf(b);
 }
 
 // The library would wrap a negative number around, and of a large one it does not say what it expected.

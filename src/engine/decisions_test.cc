@@ -4,24 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/testing/tiered_rig.h"
+#include "engine/testing/told_decisions.h"
 
 namespace cachalot::engine {
 namespace {
 
-// Computing is slow, so that loading is worth it; or quick, so that it is not.
-constexpr StepCurve kSlow = {1e-2, 1e-3};
-constexpr StepCurve kQuick = {1e-9, 1e-9};
-
-TieredRig::Options With(const StepCurve& curve) {
-  return {.engine = {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}, .curve = curve};
-}
-
-Json::Array DecisionsOf(TieredRig& tiered) {
-  StepInput input;
-  input.inquiries.push_back({InquiryId(1), InquiryKind::kDecisions, {}});
-  return *tiered.rig().Step(std::move(input)).answers.at(0).decisions.AsArray();
-}
+Json::Array DecisionsOf(TieredRig& tiered) { return *DecisionsTold(tiered).decisions.AsArray(); }
 
 GenerateRequest Of(const char* session, uint64_t id, std::vector<TokenId> prompt) {
   GenerateRequest request = Request(id, std::move(prompt), 1);
@@ -34,15 +22,6 @@ void Suspend(TieredRig& tiered, const char* session, uint64_t id) {
   for (int i = 0; i < 20'000 && !tiered.rig().session_answers.contains(SessionCommandId(id)); ++i) tiered.rig().Step();
   ASSERT_TRUE(tiered.rig().session_answers.at(SessionCommandId(id)).status.ok());
 }
-
-const Json& In(const Json& json, std::initializer_list<std::string_view> path) {
-  const Json* at = &json;
-  for (const std::string_view name : path) at = at->Find(name);
-  return *at;
-}
-int64_t Int(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsInt(); }
-double Number(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsNumber(); }
-std::string Text(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsString(); }
 
 TEST(Decisions, OneTellsWhatWasKnownThoughtAndThenTrue) {
   TieredRig tiered(With(kSlow));

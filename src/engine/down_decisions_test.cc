@@ -4,18 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/testing/tiered_rig.h"
+#include "engine/testing/told_decisions.h"
 
 namespace cachalot::engine {
 namespace {
 
-// Computing is slow, so that KV is worth its way down; or quick, so that it is not.
-constexpr StepCurve kSlow = {1e-2, 1e-3};
-constexpr StepCurve kQuick = {1e-9, 1e-9};
-
-TieredRig::Options With(const StepCurve& curve) {
-  return {.engine = {.max_sequences = 8, .step_rows = 64, .prefill_chunk = 64}, .curve = curve};
-}
 // Over a link that takes hundreds of steps to bring a block down, and no disk.
 TieredRig::Options OverALink(const StepCurve& curve) {
   TieredRig::Options options = With(curve);
@@ -25,11 +18,7 @@ TieredRig::Options OverALink(const StepCurve& curve) {
   return options;
 }
 
-Json::Array DecisionsOf(TieredRig& tiered) {
-  StepInput input;
-  input.inquiries.push_back({InquiryId(1), InquiryKind::kDecisions, {}});
-  return *tiered.rig().Step(std::move(input)).answers.at(0).decisions_down.AsArray();
-}
+Json::Array DecisionsOf(TieredRig& tiered) { return *DecisionsTold(tiered).decisions_down.AsArray(); }
 
 GenerateRequest Of(const char* session, uint64_t id, std::vector<TokenId> prompt) {
   GenerateRequest request = Request(id, std::move(prompt), 4);
@@ -47,14 +36,6 @@ void Settle(TieredRig& tiered) {
   }
 }
 
-const Json& In(const Json& json, std::initializer_list<std::string_view> path) {
-  const Json* at = &json;
-  for (const std::string_view name : path) at = at->Find(name);
-  return *at;
-}
-int64_t Int(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsInt(); }
-double Number(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsNumber(); }
-std::string Text(const Json& json, std::initializer_list<std::string_view> path) { return *In(json, path).AsString(); }
 // E.g. "disk: hand down (least cost)".
 std::string What(const Json& json) {
   return Text(json, {"tier"}) + ": " + Text(json, {"way"}) + " (" + Text(json, {"reason"}) + ")";

@@ -5,7 +5,6 @@
 // Cost:      O(log keys) per key and call.
 #pragma once
 
-#include <cstddef>
 #include <set>
 #include <span>
 #include <utility>
@@ -48,7 +47,6 @@ class ExpectedBlocks {
     return hold;
   }
   bool Contains(const Digest& key) const { return keys_.contains(key); }
-  size_t size() const { return keys_.size(); }
 
  private:
   std::multiset<Digest> keys_;

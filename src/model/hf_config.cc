@@ -183,7 +183,8 @@ Status CheckType(const HfFields& fields) {
 
 // What decides elsewhere how much KV there is. What says so by being switched off, or none, changes nothing.
 Result<std::vector<std::string>> ReadIgnoredKeys(const HfFields& fields) {
-  fields.Touch({"max_window_layers", "use_sliding_window"});  // without a window they say nothing
+  CACHALOT_ASSIGN_OR_RETURN(const bool slides, fields.Flag("use_sliding_window", true));
+  fields.Touch({"max_window_layers"});  // without a window it says nothing
   CACHALOT_ASSIGN_OR_RETURN(std::vector<std::string> keys, fields.NotRead({"num_key_value_heads",
                                                                            "num_kv_heads",
                                                                            "multi_query",
@@ -205,7 +206,6 @@ Result<std::vector<std::string>> ReadIgnoredKeys(const HfFields& fields) {
                                                                            "linear_attn_config",
                                                                            "hybrid_override_pattern"},
                                                                           {"kv", "window", "cross_layer"}));
-  CACHALOT_ASSIGN_OR_RETURN(const bool slides, fields.Flag("use_sliding_window", true));
   std::erase_if(keys, [&](const std::string& key) {
     const Json& value = *fields.Find({key});
     return value == Json(false) || value == Json(int64_t{0}) || (key == "sliding_window" && !slides);

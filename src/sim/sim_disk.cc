@@ -163,9 +163,7 @@ Result<std::vector<ReadOutcome>> SimDisk::Read(const tier::KvRun& run, std::span
   return outcomes;
 }
 
-void SimDisk::Touch(std::span<const Digest> keys) {
-  for (const Digest& key : keys) index_.Touch(key, appended_bytes_);
-}
+void SimDisk::Touch(std::span<const Digest> keys) { index_.Touch(keys, appended_bytes_); }
 
 Status SimDisk::Erase(std::span<const Digest> keys) {
   for (const Digest& key : keys) index_.Drop(key);

@@ -87,13 +87,15 @@ void DiskIndex::DropBefore(const Digest& key, uint64_t sequence) {
   if (found != places_.end() && RecordOf(found->second).sequence < sequence) Drop(found);
 }
 
-void DiskIndex::Touch(const Digest& key, uint64_t now) {
+void DiskIndex::Touch(std::span<const Digest> keys, uint64_t now) {
   const MutexLock lock(mutex_);
-  const auto found = places_.find(key);
-  if (found == places_.end()) return;
-  Block& block = segments_.at(found->second.segment).blocks[found->second.block];
-  block.read = true;
-  block.last_use = now;
+  for (const Digest& key : keys) {
+    const auto found = places_.find(key);
+    if (found == places_.end()) continue;
+    Block& block = segments_.at(found->second.segment).blocks[found->second.block];
+    block.read = true;
+    block.last_use = now;
+  }
 }
 
 std::optional<int64_t> DiskIndex::NextExpiry() const {

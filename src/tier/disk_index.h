@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -71,8 +72,9 @@ class DiskIndex {
   void Drop(const Digest& key);
   // Drops what was written before `sequence`.
   void DropBefore(const Digest& key, uint64_t sequence);
-  // The block was read.
-  void Touch(const Digest& key, uint64_t now);
+  // The blocks were read, or will be soon.
+  void Touch(std::span<const Digest> keys, uint64_t now);
+  void Touch(const Digest& key, uint64_t now) { Touch({&key, 1}, now); }
 
   // When the first record with an end expires, whether or not a block of it is found.
   std::optional<int64_t> NextExpiry() const;

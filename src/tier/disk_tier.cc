@@ -179,9 +179,7 @@ void DiskTier::ReadParts(std::span<PartRead> parts) {
   }
 }
 
-void DiskTier::Touch(std::span<const Digest> keys) {
-  for (const Digest& key : keys) index_.Touch(key, appended_bytes_);
-}
+void DiskTier::Touch(std::span<const Digest> keys) { index_.Touch(keys, appended_bytes_); }
 
 Status DiskTier::Erase(std::span<const Digest> keys) {
   if (keys.empty()) return OkStatus();
